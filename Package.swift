@@ -17,6 +17,7 @@ let onLinux: TargetDependencyCondition? = .when(platforms: [.linux])
 
 let argumentParser = Target.Dependency.product(
   name: "ArgumentParser", package: "swift-argument-parser")
+let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
 let serviceLifecycle = Target.Dependency.product(
   name: "ServiceLifecycle", package: "swift-service-lifecycle")
 
@@ -31,6 +32,7 @@ let package = Package(
       name: "UbiquitousKeyValueStorePorting", targets: ["UbiquitousKeyValueStorePorting"]),
     .executable(name: "kith", targets: ["kith"]),
     .executable(name: "kith-sim", targets: ["kith-sim"]),
+    .executable(name: "kith-web", targets: ["kith-web"]),
     // For the nested packages of Tests, and without any promise to others.
     .library(
       name: "_KithInternals",
@@ -41,12 +43,17 @@ let package = Package(
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.1.4"),
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0", traits: []),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    // Without its traits, which need all of Foundation.
+    .package(
+      url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
@@ -147,6 +154,32 @@ let package = Package(
       swiftSettings: strict),
     .executableTarget(
       name: "kith-sim", dependencies: ["KithSimulatorCommands"], swiftSettings: strict),
+    // The page of `kith web`; apart from `kith`, whose build it would make longer.
+    .target(
+      name: "KithWeb",
+      dependencies: [
+        "Kith", "KithCommands", "KithCore", "KithCrypto", "KithTerminal",
+        hummingbird,
+        .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
+        .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "HummingbirdCore", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        serviceLifecycle,
+      ],
+      resources: [.embedInCode("Page")], swiftSettings: strict),
+    .executableTarget(
+      name: "kith-web", dependencies: ["KithCommands", "KithWeb"], swiftSettings: strict),
+    .testTarget(
+      name: "KithWebTests",
+      dependencies: [
+        "KithWeb", "Kith", "KithCommands", "KithCore", "KithCrypto", "KithTestSupport",
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        serviceLifecycle,
+      ],
+      swiftSettings: strict),
     .testTarget(
       name: "KithCryptoTests", dependencies: ["KithCrypto"],
       resources: [.copy("Vectors")], swiftSettings: strict),
@@ -237,11 +270,12 @@ var examples: [Target] {
     .treatAllWarnings(as: .error),
   ]
   func program(
-    _ name: String, in folder: String, uses dependencies: [Target.Dependency]
+    _ name: String, in folder: String, uses dependencies: [Target.Dependency],
+    resources: [Resource]? = nil
   ) -> Target {
     .executableTarget(
       name: name, dependencies: dependencies, path: "Examples/Sources/\(folder)",
-      packageAccess: false, swiftSettings: settings)
+      resources: resources, packageAccess: false, swiftSettings: settings)
   }
   return [
     // The options that all of them share: which device this is, and where the others are.
@@ -255,6 +289,13 @@ var examples: [Target] {
       swiftSettings: [.swiftLanguageMode(.v5), .treatAllWarnings(as: .error)]),
     program(
       "bookmarks-modern", in: "BookmarksModern", uses: ["ExampleDevice", "Kith", argumentParser]),
+    program(
+      "bookmarks-web", in: "BookmarksWeb",
+      uses: [
+        "ExampleDevice", "Kith", argumentParser, hummingbird, serviceLifecycle,
+        .product(name: "Logging", package: "swift-log"),
+      ],
+      resources: [.embedInCode("Page")]),
     program(
       "preferences", in: "Preferences",
       uses: ["ExampleDevice", "Kith", "KithUserDefaults", argumentParser, serviceLifecycle]),

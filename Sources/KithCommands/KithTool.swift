@@ -25,7 +25,14 @@ public enum KithTool {
   }
 
   /// Runs the command of the command line and exits the process if it fails.
-  public static func main() async {
+  public static func main() async { await main(page: nil) }
+
+  /// As ``main()``, with the page of `kith web`, which only the program `kith-web` has.
+  package static func main(page: WebPage.Maker?) async {
+    await WebPage.$maker.withValue(page) { await run() }
+  }
+
+  private static func run() async {
     StandardFiles.occupy()
     do {
       try checkArguments(CommandLine.unsafeArgv, CommandLine.argc)

@@ -61,6 +61,11 @@ extension Accounts {
       path: configuration.directory)
   }
 
+  /// The node of the stores, for the requests of commands.
+  package var nodeAccess: any NodeAccess {
+    get throws(KithError) { try seated().node }
+  }
+
   /// The node of the stores; also as `account` if somebody is signed in.
   func seated() throws(KithError) -> (node: any NodeAccess, account: (any NodeAccess)?) {
     let (kind, isSignedIn) = try state.withLock { state throws(KithError) in

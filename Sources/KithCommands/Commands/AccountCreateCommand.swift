@@ -72,12 +72,12 @@ struct AccountCreateCommand: AsyncParsableCommand {
   }
 }
 
-enum DeviceName {
+package enum DeviceName {
   /// In bytes.
   static let limit = 64
 
   /// The host's name up to its first dot.
-  static var ofHost: String {
+  package static var ofHost: String {
     let host = ProcessInfo.processInfo.hostName.prefix { $0 != "." }
     return host.isEmpty || host.utf8.count > limit ? "device" : String(host)
   }

@@ -53,62 +53,23 @@ struct ImportCommand: AsyncParsableCommand {
     let content = try read()
     let passphrase = options.passphraseQuestionAskedOnce
     if let keyBytes { try await prepareStore(keyBytes: keyBytes, passphrase) }
-    let bar = ProgressBar("importing", total: content.entries.count, isQuiet: options.quiet)
-    let clock = ContinuousClock()
-    let start = clock.now
-    let skipped = content.skipped.map { item in
-      ImportSummary.Refused(key: prefix + item.key, code: "notAValue", reason: item.reason)
-    }
-    let entries = content.entries.map {
-      ImportedFile.Entry(key: prefix + $0.key, value: $0.value)
-    }
-    let texts = [String: String](
-      uniqueKeysWithValues: content.texts.map { (prefix + $0.key, $0.value) })
-    let identifier = try store.store.identifier.rawValue
-    var run = ImportRun { bar.update($0) }
+    var summary: ImportSummary
     if dryRun {
-      var trial = try await trialStore(identifier, passphrase)
-      try await run.write(entries) { chunk in try trial.write(chunk.map { ($0.key, $0.value) }) }
+      let identifier = try store.store.identifier.rawValue
+      summary = try await options.withNode(passphrase: passphrase) { node in
+        try await content.rehearse(identifier, at: node, keyBytes: keyBytes)
+      }
     } else {
-      run = try await options.withNode(writes: true, passphrase: passphrase) { [run] node in
-        var run = run
+      let bar = ProgressBar("importing", total: content.count, isQuiet: options.quiet)
+      summary = try await options.withNode(writes: true, passphrase: passphrase) { node in
         let identifier = try await store.writable(at: node, options.console)
         defer { bar.finish() }
-        try await run.write(entries) { chunk in
-          try await node.write(chunk.map { ($0.key, $0.value) }, in: identifier)
-        }
-        if content.format == .dconf, !run.imported.isEmpty {
-          let key = DconfDocument.textsKey
-          let old = try await node.values(in: identifier)[Key(key)]
-          if let new = DconfDocument.texts(old, after: run.imported, with: texts) {
-            try await run.write([ImportedFile.Entry(key: key, value: new)]) { _ in
-              try await node.write([(key, new)], in: identifier)
-            }
-          }
-        }
-        return run
+        return try await content.write(to: identifier, at: node) { bar.update($0) }
       }
     }
-    bar.finish()
-    let summary = ImportSummary(
-      file: file == "-" ? "standard input" : file, format: content.format,
-      imported: run.imported.count(where: {
-        content.format != .dconf || $0 != DconfDocument.textsKey
-      }),
-      refused: skipped + run.refused, isDryRun: dryRun,
-      seconds: (clock.now - start).seconds)
+    summary.file = file == "-" ? "standard input" : file
     try options.print(summary.document, text: summary.text)
     if !summary.refused.isEmpty { throw CommandFailure(.refused, nil) }
-  }
-
-  private func trialStore(
-    _ store: String, _ passphrase: @escaping PassphraseQuestion
-  ) async throws -> TrialStore {
-    try await options.withNode(passphrase: passphrase) { node in
-      var usage = try await node.usage(of: store)
-      if let keyBytes { usage.policy.keyBytes = max(usage.policy.keyBytes, keyBytes) }
-      return TrialStore(values: try await node.values(in: store), usage: usage)
-    }
   }
 
   /// Creates a missing store with this limit, except in a dry run. One that is there must permit as
@@ -140,11 +101,11 @@ struct ImportCommand: AsyncParsableCommand {
     }
   }
 
-  private func read() throws -> ImportedFile {
+  private func read() throws -> StoreImport {
     let data = try InputText.data(of: file)
-    do throws(ImportError) {
-      return try ImportedFile.read(data, as: format)
-    } catch {
+    do {
+      return try StoreImport(data, as: format, prefix: prefix)
+    } catch let error as ImportError {
       throw CommandFailure(.failure, "\(file): \(error)")
     }
   }

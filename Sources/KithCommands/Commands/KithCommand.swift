@@ -41,6 +41,7 @@ struct KithCommand: AsyncParsableCommand {
         name: "State",
         subcommands: [
           StatusCommand.self, UnshownCommand.self, SyncCommand.self, ClockCommand.self,
+          WebCommand.self,
         ]),
       CommandGroup(
         name: "Tools",

@@ -18,25 +18,7 @@ struct RunCommand: AsyncParsableCommand {
 
   @OptionGroup var options: CommonOptions
   @OptionGroup var store: StoreOptions
-
-  @Option(
-    help: ArgumentHelp(
-      "An address to listen on; may be repeated. Default: all.", valueName: "host[:port]"))
-  var listen: [String] = []
-
-  @Option(
-    parsing: .unconditional,
-    help: "The port to listen on; 0: any free one. Default: 4114.")
-  var port: UInt16?
-
-  @Option(
-    help: ArgumentHelp(
-      "Another device's address; may be repeated. Kith remembers those it met.",
-      valueName: "host:port"))
-  var peer: [String] = []
-
-  @Flag(help: "Neither find other devices on the LAN nor be found.")
-  var noDiscovery = false
+  @OptionGroup var node: NodeOptions
 
   @Flag(
     inversion: .prefixedNo,
@@ -52,56 +34,27 @@ struct RunCommand: AsyncParsableCommand {
     var level: Logger.Level { Logger.Level(rawValue: rawValue) ?? .notice }
   }
 
-  func validate() throws {
-    try PeerOption.check(peer)
-  }
-
   func run() async throws {
     DescriptorLimit.raise()
     let identifier = try store.identifier
-    let listen = try ListenPlan(listen, port: port)
     var configuration = options.accounts(passphrase: options.passphraseQuestion)
     if try options.isSignedOut, try await Accounts.known(configuration).isEmpty {
       throw CommandFailure.signedOut(options.directoryURL.path)
     }
     configuration.insistsOnItsOwn = true
-    configuration.hosts = listen.hosts
-    configuration.port = listen.port
-    configuration.peers = peer
-    configuration.discoversPeers = !noDiscovery
+    try node.apply(to: &configuration)
     configuration.keepsHistory = history
-    let isJournal = ServiceLog.isJournal(
-      STDERR_FILENO, environment: ProcessInfo.processInfo.environment)
-    configuration.logger = Logger(label: "kith") { _ in ServiceLog(isJournal: isJournal) }
-    configuration.logger.logLevel = logLevel.level
+    configuration.logger = ServiceLog.logger(logLevel.level)
     try await Accounts(configuration).use { accounts in
-      // Create the store now, so that it is pulled before a command opens it. If it is there, it
-      // keeps its limits.
-      let usage = try await accounts.node?.usage(of: identifier.rawValue)
-      _ = try accounts.store(identifier.rawValue, policy: usage?.policy ?? .standard)
-      try await serve(accounts)
+      try await accounts.openUsualStore(identifier)
+      do {
+        try await accounts.runUntilSignal(
+          beside: ReadyLine(accounts: accounts, console: options.console))
+      } catch let error as KithError {
+        throw Self.namingOwner(of: error)
+      }
     }
     options.console.talk("kith: stopped")
-  }
-
-  private func serve(_ accounts: Accounts) async throws {
-    var groupConfiguration = ServiceGroupConfiguration(
-      services: [
-        .init(
-          service: accounts, successTerminationBehavior: .gracefullyShutdownGroup,
-          failureTerminationBehavior: .gracefullyShutdownGroup),
-        .init(service: ReadyLine(accounts: accounts, console: options.console)),
-        .init(service: SecondSignal()),
-      ],
-      gracefulShutdownSignals: [.sigterm, .sigint],
-      // Its words are about services, not devices.
-      logger: Logger(label: "kith") { _ in SwiftLogNoOpLogHandler() })
-    groupConfiguration.maximumGracefulShutdownDuration = .seconds(10)
-    do {
-      try await ServiceGroup(configuration: groupConfiguration).run()
-    } catch let error as KithError {
-      throw Self.namingOwner(of: error)
-    }
   }
 
   /// Adds the process that uses a taken port to the error, if the system shows it.
@@ -113,16 +66,6 @@ struct RunCommand: AsyncParsableCommand {
       .unreachable,
       "port \(failure.port) is taken by process \(owner.process) (\(owner.program)); choose another "
         + "with --port, or stop that one")
-  }
-}
-
-enum PeerOption {
-  static func check(_ texts: [String]) throws {
-    do throws(KithError) {
-      try Node.checkPeers(texts)
-    } catch {
-      throw ValidationError("--peer: \(error.message)")
-    }
   }
 }
 
@@ -163,14 +106,5 @@ private struct ReadyLine: Service {
 
   private func isServing(_ status: NodeStatus, _ node: Node) -> Bool {
     !status.listening.isEmpty || node.configuration.hosts.isEmpty
-  }
-}
-
-/// Restores the default handling of signals: a second one ends the process at once.
-private struct SecondSignal: Service {
-  func run() async throws {
-    try? await gracefulShutdown()
-    signal(SIGTERM, SIG_DFL)
-    signal(SIGINT, SIG_DFL)
   }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-enum ImportFormat: String, CaseIterable, Sendable {
+package enum ImportFormat: String, CaseIterable, Sendable {
   /// With or without the comments that editors allow.
   case json
   /// XML or binary.

@@ -2,8 +2,8 @@ import Kith
 import KithCore
 import KithTerminal
 
-struct ImportSummary: Equatable, Sendable {
-  struct Refused: Equatable, Sendable {
+package struct ImportSummary: Equatable, Sendable {
+  package struct Refused: Equatable, Sendable {
     var key: String
     /// The error's code, or `notAValue`.
     var code: String
@@ -11,7 +11,7 @@ struct ImportSummary: Equatable, Sendable {
   }
 
   /// As the user gave it.
-  var file: String
+  var file = ""
   var format: ImportFormat
   /// In a dry run, the number of keys that would be written.
   var imported: Int
@@ -49,7 +49,7 @@ struct ImportSummary: Equatable, Sendable {
       .filter { $0 > 0 && $0 <= Policy.maximum.keyBytes }
   }
 
-  var document: Document {
+  package var document: Document {
     .versioned([
       "dryRun": .bool(isDryRun),
       "file": .string(file),

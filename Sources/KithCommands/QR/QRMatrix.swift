@@ -2,11 +2,11 @@ import Glibc
 
 /// A QR code's modules, without its quiet zone. libqrencode, loaded only to draw, computes them, so
 /// Kith builds and runs without it.
-struct QRMatrix: Equatable {
+package struct QRMatrix: Equatable {
   static let package = "libqrencode4"
 
   /// The modules of a side.
-  let width: Int
+  package let width: Int
   /// Line by line.
   let isDark: [Bool]
 
@@ -18,7 +18,7 @@ struct QRMatrix: Equatable {
 
   /// Makes the smallest code of a text whose case does not matter. Nil if the library is not
   /// installed, or the text is too long.
-  init?(caseless text: String) {
+  package init?(caseless text: String) {
     guard let library = dlopen("libqrencode.so.4", RTLD_NOW) else { return nil }
     defer { dlclose(library) }
     guard let encode = dlsym(library, "QRcode_encodeString"),
@@ -36,7 +36,7 @@ struct QRMatrix: Equatable {
   }
 
   /// Modules outside the code are light.
-  subscript(line: Int, column: Int) -> Bool {
+  package subscript(line: Int, column: Int) -> Bool {
     guard (0..<width).contains(line), (0..<width).contains(column) else { return false }
     return isDark[line * width + column]
   }

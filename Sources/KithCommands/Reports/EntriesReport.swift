@@ -1,4 +1,4 @@
-import KithCore
+package import KithCore
 import KithTerminal
 
 /// The report of `kith ls`.
@@ -44,7 +44,7 @@ struct EntriesReport: Sendable {
 
 extension PropertyListValue {
   /// The name of the value's kind in `--type`.
-  var typeName: String {
+  package var typeName: String {
     switch self {
     case .bool: "bool"
     case .integer: "integer"

@@ -1,12 +1,17 @@
-import Kith
+package import Kith
 
 /// The output of `kith export`: devices that show the same values export the same bytes.
-struct ExportDocument: Sendable {
+package struct ExportDocument: Sendable {
   /// `kith import` recognises a document by this value.
   static let format = "kith export"
 
   var store: String
   var entries: [(key: String, value: PropertyListValue)]
+
+  package init(store: String, entries: [(key: String, value: PropertyListValue)]) {
+    self.store = store
+    self.entries = entries
+  }
 
   /// Only keys and values. If the only key looks like a tag of ``ValueJSON``, the document is
   /// wrapped as a dictionary.
@@ -17,7 +22,7 @@ struct ExportDocument: Sendable {
 
   private var members: Document { .members(entries.map { ($0.key, .value($0.value)) }) }
 
-  var versioned: Document {
+  package var versioned: Document {
     .versioned([
       "format": .string(Self.format), "store": .string(store), "values": members,
     ])

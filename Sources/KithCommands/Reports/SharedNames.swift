@@ -1,7 +1,7 @@
-import Kith
+package import Kith
 import KithTerminal
 
-enum SharedNames {
+package enum SharedNames {
   /// Sentences about names that several members have, in the order of the names.
   static func notices(_ devices: [NodeStatus.Device]) -> [String] {
     let members = devices.filter(\.isMember)
@@ -18,7 +18,7 @@ enum SharedNames {
 
   /// A sentence for a device whose name other members have. `devices` may contain the device
   /// itself.
-  static func notice(
+  package static func notice(
     _ name: String, _ fingerprint: String, among devices: [NodeStatus.Device]
   ) -> String? {
     let others = devices.filter {

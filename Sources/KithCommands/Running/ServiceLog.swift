@@ -16,6 +16,14 @@ struct ServiceLog: LogHandler {
     set { metadata[key] = newValue }
   }
 
+  /// A logger to standard error.
+  static func logger(_ level: Logger.Level) -> Logger {
+    let isJournal = isJournal(STDERR_FILENO, environment: ProcessInfo.processInfo.environment)
+    var logger = Logger(label: "kith") { _ in ServiceLog(isJournal: isJournal) }
+    logger.logLevel = level
+    return logger
+  }
+
   func log(event: LogEvent) {
     let details = metadata.merging(event.metadata ?? [:]) { _, new in new }
     let line = Self.line(

@@ -1,6 +1,6 @@
 import Foundation
-import Kith
-import KithTerminal
+package import Kith
+package import KithTerminal
 
 extension CommandFailure {
   /// Nil for errors of the command line itself.
@@ -47,7 +47,7 @@ extension CommandFailure {
 }
 
 extension CommandStatus {
-  init(_ code: KithError.Code) {
+  package init(_ code: KithError.Code) {
     switch code {
     case .invalidKey, .valueTooLarge, .quotaExceeded, .unsupportedValue, .invalidStoreIdentifier,
       .invalidPolicy, .pairingCode, .declined, .recoveryKey, .invalidName, .notAMember,

@@ -1,30 +1,30 @@
-import Kith
+package import Kith
 import KithTerminal
 
 /// A JSON document of a command: members sorted by their keys' bytes, values as ``ValueJSON``.
 /// Unlike a property-list dictionary, it distinguishes keys that Swift calls equal.
-indirect enum Document {
+package indirect enum Document {
   /// A value of a store, or a scalar.
   case value(PropertyListValue)
   case list([Document])
   case members([(key: String, value: Document)])
 
   /// Rises when a member changes its meaning or is removed.
-  static let version = 1
+  package static let version = 1
 
   /// Drops nil members and adds the version.
-  static func versioned(_ members: [String: Document?]) -> Document {
+  package static func versioned(_ members: [String: Document?]) -> Document {
     object(members.merging(["version": .int(version)]) { member, _ in member })
   }
 
   /// Adds the version to the members.
-  static func versioned(_ document: Document) -> Document {
+  package static func versioned(_ document: Document) -> Document {
     guard case .members(let members) = document else { return document }
     return .members(members + [("version", .int(version))])
   }
 
   /// `try?` hides no error: the types of a status always have a property-list value.
-  static func of(_ value: some Encodable) -> Document {
+  package static func of(_ value: some Encodable) -> Document {
     func document(_ value: PropertyListValue) -> Document {
       switch value {
       case .array(let elements): .list(elements.map(document))
@@ -36,30 +36,30 @@ indirect enum Document {
   }
 
   /// Drops nil members.
-  static func object(_ members: [String: Document?]) -> Document {
+  package static func object(_ members: [String: Document?]) -> Document {
     .members(members.compactMap { key, value in value.map { (key, $0) } })
   }
 
-  static func int(_ number: Int) -> Document { .value(.integer(Int64(number))) }
+  package static func int(_ number: Int) -> Document { .value(.integer(Int64(number))) }
 
-  static func int(_ number: UInt64?) -> Document? {
+  package static func int(_ number: UInt64?) -> Document? {
     number.map { .value(.integer(Int64(clamping: $0))) }
   }
 
-  static func string(_ text: String) -> Document { .value(.string(text)) }
+  package static func string(_ text: String) -> Document { .value(.string(text)) }
 
-  static func string(_ text: String?) -> Document? { text.map { .value(.string($0)) } }
+  package static func string(_ text: String?) -> Document? { text.map { .value(.string($0)) } }
 
-  static func bool(_ isTrue: Bool) -> Document { .value(.bool(isTrue)) }
+  package static func bool(_ isTrue: Bool) -> Document { .value(.bool(isTrue)) }
 
-  static func double(_ number: Double, places: Int = 3) -> Document {
+  package static func double(_ number: Double, places: Int = 3) -> Document {
     .value(.double(Double(Humane.decimals(number, places)) ?? number))
   }
 
-  static func strings(_ texts: [String]) -> Document { .list(texts.map { .string($0) }) }
+  package static func strings(_ texts: [String]) -> Document { .list(texts.map { .string($0) }) }
 
   /// Without a final line feed.
-  func text(indented: Bool = true) -> String {
+  package func text(indented: Bool = true) -> String {
     text(level: indented ? 0 : nil)
   }
 

@@ -1,10 +1,10 @@
 import Foundation
-import KithCore
+package import KithCore
 import KithTerminal
 
 extension ValueJSON {
   /// Returns compact JSON, byte for byte the same everywhere, without a final line feed.
-  static func text(_ value: PropertyListValue) -> String {
+  package static func text(_ value: PropertyListValue) -> String {
     switch value {
     case .bool(let bool): bool ? "true" : "false"
     case .integer(let integer): String(integer)

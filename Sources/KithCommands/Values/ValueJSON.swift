@@ -1,5 +1,5 @@
 import Foundation
-import KithCore
+package import KithCore
 
 /// The JSON form of values: one form for each value, which restores every bit.
 ///
@@ -20,7 +20,7 @@ import KithCore
 ///
 /// JSON of other programs is read alike. A number without fraction and exponent is an integer;
 /// beyond 64 bits it is refused. `null` is refused.
-enum ValueJSON {
+package enum ValueJSON {
   enum Tag: String {
     case date = "$date"
     case data = "$data"
@@ -29,7 +29,7 @@ enum ValueJSON {
   }
 
   /// - Throws: `JSONSyntaxError` or `ValueJSONError`.
-  static func value(_ text: String) throws -> PropertyListValue {
+  package static func value(_ text: String) throws -> PropertyListValue {
     var reader = JSONReader(Array(text.utf8))
     return try value(try reader.read())
   }

@@ -1,0 +1,1 @@
+../BookmarksModern/Bookmark.swift

@@ -1,0 +1,30 @@
+package import Kith
+package import ServiceLifecycle
+
+/// The accounts and settings of the page of `kith web`.
+package struct WebPage: Sendable {
+  package typealias Maker = @Sendable (WebPage) -> any Service
+  /// Makes the server of the page; nil in the program without it.
+  @TaskLocal package static var maker: Maker?
+
+  package let accounts: Accounts
+  /// The usual store.
+  package let store: StoreIdentifier
+  /// 0: any.
+  package let port: UInt16
+  /// Called with the page's address, which holds a secret, once the page can be opened.
+  package let onReady: @Sendable (String) -> Void
+  /// Called once the address was used, and is worth nothing any more.
+  package let onUse: @Sendable () -> Void
+
+  package init(
+    accounts: Accounts, store: StoreIdentifier, port: UInt16,
+    onReady: @escaping @Sendable (String) -> Void, onUse: @escaping @Sendable () -> Void
+  ) {
+    self.accounts = accounts
+    self.store = store
+    self.port = port
+    self.onReady = onReady
+    self.onUse = onUse
+  }
+}

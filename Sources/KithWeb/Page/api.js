@@ -1,0 +1,142 @@
+// Requests to kith web, and the stream of its events.
+
+const keyName = "kith-key";
+let sessionKey = null;
+let token = "";
+
+export class ApiError extends Error {
+  constructor(code, message, status) {
+    super(message);
+    this.code = code;
+    this.status = status;
+  }
+}
+
+const endedMessage =
+  "The link was used already, or kith web has ended. Run kith web again, and open its new link.";
+
+/** Trades the link's token for a key, or takes the key that this browser kept. */
+export async function openSession() {
+  token = location.hash.slice(1) || token;
+  if (location.hash) history.replaceState(null, "", location.pathname + location.search);
+  sessionKey = keptKey();
+  if (token) {
+    try {
+      const answer = await call("/api/session", { method: "POST", body: { token } });
+      sessionKey = answer.key;
+      try { localStorage.setItem(keyName, sessionKey); } catch { /* This tab alone has it. */ }
+      return;
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 401) throw error;
+      // The link may have been opened in this browser before: then the kept key counts.
+    }
+  }
+  if (!sessionKey) throw new ApiError("session", endedMessage, 401);
+}
+
+function keptKey() {
+  try { return localStorage.getItem(keyName); } catch { return null; }
+}
+
+async function call(path, { method = "GET", body, raw, signal } = {}) {
+  const headers = {};
+  if (sessionKey) headers["X-Kith-Key"] = sessionKey;
+  if (raw) headers["Content-Type"] = "application/octet-stream";
+  else if (body !== undefined) headers["Content-Type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(path, {
+      method, headers, signal, cache: "no-store", credentials: "same-origin",
+      body: raw ?? (body === undefined ? undefined : JSON.stringify(body)),
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError("network", "kith web does not answer. Nothing is known to be done.", 0);
+  }
+  if (!response.ok) throw await failure(response);
+  return path.startsWith("/api/events") || path.startsWith("/api/export")
+    ? response : response.json();
+}
+
+async function failure(response) {
+  if (response.status === 401) return new ApiError("session", endedMessage, 401);
+  const document = await response.json().catch(() => null);
+  const { code = "failure", message = `kith web answered with status ${response.status}.` } =
+    document?.error ?? {};
+  return new ApiError(code, message, response.status);
+}
+
+const query = (parameters) => new URLSearchParams(
+  Object.entries(parameters).filter(([, value]) => value !== undefined));
+
+export const get = (path, parameters = {}) => call(`${path}?${query(parameters)}`);
+export const post = (path, body = {}) => call(path, { method: "POST", body });
+export const send = (path, parameters, raw) =>
+  call(`${path}?${query(parameters)}`, { method: "POST", raw });
+
+/**
+ * Follows the events of a store until `stop()`. If the stream ends, it is opened again after
+ * 1, 2, 4 … 10 s; `handlers.lost(seconds)` is called before each wait.
+ */
+export function follow(store, handlers) {
+  let controller = null;
+  let isStopped = false;
+  let wake = null;
+  let pause = 1;
+
+  async function run() {
+    while (!isStopped) {
+      try {
+        await read();
+      } catch (error) {
+        if (isStopped) return;
+        if (error.status === 401) return handlers.ended(error.message);
+      }
+      if (isStopped) return;
+      handlers.lost(pause);
+      await new Promise((resolve) => { wake = resolve; setTimeout(resolve, pause * 1000); });
+      pause = Math.min(pause * 2, 10);
+    }
+  }
+
+  async function read() {
+    controller = new AbortController();
+    // Comments come every 10 s; a longer silence means that the connection is dead.
+    let watchdog = setTimeout(() => controller.abort(), 30000);
+    try {
+      const response = await call(`/api/events?${query({ store })}`, { signal: controller.signal });
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      let text = "";
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done || isStopped) return;
+        pause = 1;
+        clearTimeout(watchdog);
+        watchdog = setTimeout(() => controller.abort(), 30000);
+        text += value;
+        const events = text.split(/\r?\n\r?\n/);
+        text = events.pop();
+        for (const event of events) dispatch(event);
+      }
+    } finally {
+      clearTimeout(watchdog);
+    }
+  }
+
+  function dispatch(event) {
+    let name = "message";
+    const data = [];
+    for (const line of event.split(/\r?\n/)) {
+      if (line.startsWith("event:")) name = line.slice(6).trim();
+      else if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
+    }
+    if (data.length === 0 || !handlers[name] || isStopped) return;
+    handlers[name](JSON.parse(data.join("\n")));
+  }
+
+  run();
+  return {
+    retry() { wake?.(); },
+    stop() { isStopped = true; controller?.abort(); wake?.(); },
+  };
+}

@@ -1,0 +1,241 @@
+// The page of `kith web`: its start, its stream of events, and the answer at the top.
+
+import { renderAccount, startAccount } from "./account.js";
+import { app, emit, now, on } from "./app.js";
+import { follow, openSession } from "./api.js";
+import { byId, count, nodes, plainName, setText, show, toast } from "./dom.js";
+import { renderDevices, startDevices } from "./devices.js";
+import { startEditor } from "./editor.js";
+import { changeEntries, showEntries, startKeys } from "./keys.js";
+import { renderMap, startMap } from "./map.js";
+import { showPairing, startPairing } from "./pairing.js";
+import { clearRecords, renderUnshown, startRecords } from "./records.js";
+import { renderStores, startStores } from "./stores.js";
+import { verdict } from "./verdict.js";
+import { startWrites } from "./writes.js";
+
+let stream = null;
+let isNewStore = true;
+/** Whether nobody has chosen a store. */
+let isUsualStore = false;
+
+// The answer
+
+const signs = {
+  step: "M12 33l13 13l27-29", partly: "M12 33l13 13l27-29", syncing: "M32 12v36M16 34l16 16l16-16",
+  waiting: "M14 32h36", alone: "M32 14v36M14 32h36", problem: "M32 12v26M32 49v1",
+  signedOut: "M14 32h36M36 18l14 14l-14 14", offline: "M18 18l28 28M46 18l-28 28",
+};
+
+function renderState() {
+  const { kind, title, detail } = verdict(app, now());
+  const hero = byId("hero");
+  hero.className = `card hero is-${kind}`;
+  byId("state-sign").setAttribute("d", signs[kind]);
+  setText(byId("state"), title);
+  const text = JSON.stringify(detail);
+  if (byId("state-detail").dataset.drawn !== text) {
+    byId("state-detail").dataset.drawn = text;
+    byId("state-detail").replaceChildren(...nodes(detail));
+  }
+  document.title = `${title.replace(/[. …]+$/, "")} · Kith`;
+  document.body.classList.toggle("is-old", app.connection !== "live" && app.status !== null);
+  show(byId("retry"), app.connection === "lost");
+  renderUnshownNote();
+}
+
+function renderUnshownNote() {
+  const stores = app.status?.stores.filter((store) => store.hiddenKeys + store.refusals > 0) ?? [];
+  show(byId("state-note"), stores.length > 0);
+  if (stores.length === 0) return;
+  const total = stores.reduce((sum, store) => sum + store.hiddenKeys + store.refusals, 0);
+  setText(byId("state-note"), `${count(total)} ${total === 1 ? "value or write is" : "values or writes are"}`
+    + ` not shown, in ${stores.map((store) => plainName(store.identifier)).join(", ")}`);
+  byId("state-note").dataset.store = stores.some((store) => store.identifier === app.store)
+    ? app.store : stores[0].identifier;
+}
+
+function renderProblems() {
+  const problems = app.status?.problems ?? [];
+  show(byId("problems"), problems.length > 0);
+  const text = JSON.stringify(problems);
+  if (byId("problems").dataset.drawn === text) return;
+  byId("problems").dataset.drawn = text;
+  byId("problems-list").replaceChildren(...problems.map(({ message }) => {
+    const item = document.createElement("li");
+    item.textContent = plainName(message);
+    return item;
+  }));
+}
+
+function render() {
+  renderState();
+  if (!app.status) return;
+  renderProblems();
+  renderAccount();
+  renderDevices();
+  renderMap();
+  renderStores();
+  renderUnshown();
+  const { status } = app;
+  setText(byId("node"), [
+    status.isOwnNode ? "This page's program runs the node: the device exchanges while it runs."
+      : status.processID ? "Another program runs the node." : "No node runs.",
+    status.listening?.length ? `It listens on ${status.listening.map(plainName).join(", ")}.` : "",
+    `Directory ${plainName(status.directory ?? "")}. Kith ${plainName(status.software ?? "")}`,
+  ].join(" "));
+}
+
+// The stream
+
+const handlers = {
+  status(status) {
+    for (const list of ["devices", "peers", "stores", "problems"]) status[list] ??= [];
+    app.status = status;
+    app.skew = status.now - Date.now();
+    setConnection("live");
+    const isOther = isUsualStore && status.store !== app.store;
+    isUsualStore = false;
+    if (isOther) choose(status.store);
+    else render();
+  },
+  values({ store, entries }) {
+    if (store !== app.store) return;
+    showEntries(entries, isNewStore);
+    isNewStore = false;
+    emit("changed", entries);
+  },
+  change(change) {
+    if (change.store !== app.store) return;
+    changeEntries(change.items);
+    emit("change", change);
+    emit("changed", change.items);
+  },
+  pairing: showPairing,
+  away({ message }) { setConnection("away", message); render(); },
+  lost(seconds) {
+    setConnection("lost", `Next try in ${seconds} s.`);
+    render();
+  },
+  ended(message) { setConnection("ended", message); render(); },
+};
+
+function setConnection(connection, message = "") {
+  if (connection === "live" && ["lost", "away"].includes(app.connection)) toast("Connected again.");
+  app.connection = connection;
+  app.message = message;
+  if (connection !== "live") emit("offline");
+}
+
+/** Shows another store. */
+function choose(store) {
+  if (store === app.store) return;
+  if (app.pending.size > 0) {
+    byId("stores").value = app.store;
+    return toast("Save or discard the transaction first.", { isError: true });
+  }
+  app.store = store;
+  if (!isUsualStore) remember(store);
+  isNewStore = true;
+  showEntries([], true);
+  byId("search").value = "";
+  clearRecords();
+  byId("store-section").setAttribute("aria-label", `Store ${plainName(store)}`);
+  stream?.stop();
+  stream = follow(store, handlers);
+  render();
+}
+
+function remember(store) {
+  try { sessionStorage.setItem("kith-store", store); } catch { /* The usual store shows next time. */ }
+}
+
+// Tabs
+
+const tabNames = ["keys", "unshown", "history", "changes"];
+
+function openTab(name) {
+  for (const one of tabNames) {
+    const tab = byId(`tab-${one}`);
+    tab.setAttribute("aria-selected", String(one === name));
+    tab.tabIndex = one === name ? 0 : -1;
+    show(byId(`panel-${one}`), one === name);
+  }
+  emit("tab", name);
+}
+
+function startTabs() {
+  for (const [index, name] of tabNames.entries()) {
+    const tab = byId(`tab-${name}`);
+    tab.addEventListener("click", () => openTab(name));
+    tab.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      const next = tabNames[(index + step + tabNames.length) % tabNames.length];
+      openTab(next);
+      byId(`tab-${next}`).focus();
+    });
+  }
+}
+
+function onShortcut(event) {
+  const isTyping = event.target.closest("input, textarea, select, dialog");
+  if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey) {
+    event.preventDefault();
+    openTab("keys");
+    byId("search").focus();
+  }
+}
+
+async function start() {
+  startAccount();
+  startDevices();
+  startEditor();
+  startKeys();
+  startMap();
+  startPairing();
+  startRecords(openTab);
+  startStores();
+  startTabs();
+  startWrites(on);
+  on("choose", choose);
+  document.addEventListener("keydown", onShortcut);
+  for (const button of document.querySelectorAll("[data-close]")) {
+    button.addEventListener("click", () => button.closest("dialog").close());
+  }
+  // A new link of the same address changes only the fragment.
+  addEventListener("hashchange", () => { if (location.hash) location.reload(); });
+  byId("skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    byId("store-section").focus();
+  });
+  byId("retry").addEventListener("click", () => stream?.retry());
+  byId("state-note").addEventListener("click", (event) => {
+    choose(event.currentTarget.dataset.store);
+    openTab("unshown");
+    byId("store-section").scrollIntoView();
+  });
+  setInterval(render, 10000);
+  render();
+  await connect();
+}
+
+async function connect() {
+  for (;;) {
+    try {
+      await openSession();
+      break;
+    } catch (error) {
+      if (error.status === 401) return handlers.ended(error.message);
+      handlers.lost(2);
+      await new Promise((resolve) => setTimeout(resolve, 2000));
+    }
+  }
+  let store = null;
+  try { store = sessionStorage.getItem("kith-store"); } catch { /* The usual store. */ }
+  isUsualStore = store === null;
+  // The first status names the usual store; it is nearly always this one.
+  choose(store ?? "default");
+}
+
+start();

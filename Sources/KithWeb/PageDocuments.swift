@@ -1,0 +1,103 @@
+import Foundation
+import Kith
+import KithCommands
+import KithCore
+
+/// How the page is told values, changes and writes. Values are texts of canonical JSON, because
+/// numbers of JavaScript would lose 64-bit integers and `1.0`.
+enum PageDocuments {
+  /// A larger value is told only on demand.
+  static let shownBytes = 4_096
+
+  /// `isWhole`: tell the value whatever its size.
+  static func entry(_ key: String, _ value: PropertyListValue, isWhole: Bool = false) -> Document {
+    .object(["key": .string(key)].merging(members(value, isWhole: isWhole)) { key, _ in key })
+  }
+
+  private static func removed(_ key: String) -> Document {
+    .object(["key": .string(key), "removed": .bool(true)])
+  }
+
+  private static func members(
+    _ value: PropertyListValue, isWhole: Bool = false
+  ) -> [String: Document?] {
+    // A value of a store was encoded before.
+    let bytes = (try? EncodedValue(value).size) ?? 0
+    let isTold = isWhole || bytes <= shownBytes
+    return [
+      "bytes": .int(bytes), "json": isTold ? .string(ValueJSON.text(value)) : nil,
+      "type": .string(value.typeName),
+    ]
+  }
+
+  static func values(_ values: [KeyValueStore.Key: PropertyListValue], of store: String) -> Document
+  {
+    let entries = values.sorted { $0.key < $1.key }
+    return .object([
+      "entries": .list(entries.map { entry($0.key.text, $0.value) }), "store": .string(store),
+    ])
+  }
+
+  static func change(_ change: KeyValueStore.Change, of store: String) -> Document {
+    .object([
+      "items": .list(change.items.map { item in write(item.key, item.new) }),
+      "joined": change.isJoined ? .bool(true) : nil, "reason": .string(change.reason.rawValue),
+      "store": .string(store),
+    ])
+  }
+
+  private static func write(_ key: String, _ value: PropertyListValue?) -> Document {
+    value.map { entry(key, $0) } ?? removed(key)
+  }
+
+  static func written(_ writes: [(key: String, value: PropertyListValue?)]) -> Document {
+    .object([
+      "removed": .strings(writes.filter { $0.value == nil }.map(\.key)),
+      "set": .strings(writes.filter { $0.value != nil }.map(\.key)),
+    ])
+  }
+
+  static func unshown(
+    _ hidden: [KeyValueStore.HiddenEntry], _ refusals: [KeyValueStore.Refusal], of store: String
+  ) -> Document {
+    .object([
+      "hidden": .list(
+        hidden.map { hidden in
+          .object(
+            members(hidden.value).merging([
+              "device": .string(hidden.device.hex), "key": .string(hidden.key),
+              "writtenMilliseconds": .int(hidden.writtenMilliseconds),
+            ]) { member, _ in member })
+        }),
+      "refusals": .list(
+        refusals.map { refusal in
+          .object([
+            "number": .int(refusal.number), "reason": .string("\(refusal.reason)"),
+            "writes": .list(refusal.writes.map { write($0.key, $0.value) }),
+            "writtenMilliseconds": .int(refusal.writtenMilliseconds),
+          ])
+        }),
+      "store": .string(store),
+    ])
+  }
+
+  static func past(_ past: KeyValueStore.PastValue) -> Document {
+    let value: [String: Document?] = past.value.map { members($0) } ?? ["missing": .bool(true)]
+    return .object(
+      value.merging([
+        "endedBy": past.endedBy.map { .string($0.hex) },
+        "endedMilliseconds": .int(past.endedMilliseconds), "key": .string(past.key),
+        "number": .int(past.number),
+      ]) { member, _ in member })
+  }
+
+  static func device(_ device: PairingDevice) -> Document {
+    .object([
+      "address": .string(device.address), "fingerprint": .string(device.fingerprint),
+      "id": .string(device.id.hex), "name": .string(device.name),
+    ])
+  }
+
+  /// Milliseconds since 1970.
+  static var now: UInt64 { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) }
+}

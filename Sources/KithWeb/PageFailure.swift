@@ -1,0 +1,69 @@
+import Hummingbird
+import Kith
+import KithCommands
+import KithTerminal
+import NIOCore
+
+/// A request that was not performed, as the page is told it.
+struct PageFailure: Error {
+  var code: String
+  var message: String
+  /// As the exit status of a command.
+  var status: CommandStatus
+  /// The status of the HTTP answer.
+  var http: HTTPResponse.Status
+
+  init(_ status: CommandStatus, code: String? = nil, _ message: String) {
+    self.code = code ?? "\(status)"
+    self.message = message
+    self.status = status
+    http =
+      switch status {
+      case .usage: .badRequest
+      case .notFound: .notFound
+      case .refused: .unprocessableContent
+      case .directory, .passphrase, .unexpected: .conflict
+      case .unreachable: .serviceUnavailable
+      default: .internalServerError
+      }
+  }
+
+  init(_ error: any Error) {
+    switch error {
+    case let failure as PageFailure: self = failure
+    case let error as KithError:
+      let key = error.key.map { "\"\(Columns.printable($0, limit: 80))\": " } ?? ""
+      self.init(
+        CommandStatus(error.code), code: error.code.description, key + error.description)
+    case is NIOTooManyBytesError:
+      self.init(.usage, "the request is too long")
+      http = .contentTooLarge
+    case is CancellationError: self.init(.failure, "the program ends")
+    default: self.init(.failure, "\(error)")
+    }
+  }
+
+  static let noSession: PageFailure = {
+    var failure = PageFailure(
+      .refused, code: "session",
+      "the page's address works once, and only while kith web runs: run kith web again")
+    failure.http = .unauthorized
+    return failure
+  }()
+
+  static let foreign: PageFailure = {
+    var failure = PageFailure(
+      .refused, code: "foreign", "only the page itself may ask this, at the address of kith web")
+    failure.http = .forbidden
+    return failure
+  }()
+
+  var document: Document {
+    .object([
+      "error": .object([
+        "code": .string(code), "message": .string(message),
+        "status": .int(Int(status.rawValue)),
+      ])
+    ])
+  }
+}

@@ -1,0 +1,63 @@
+/// Decides which requests the page's server answers.
+///
+/// The server listens on loopback, which every program and every page of every browser on this
+/// computer reaches. So a request must show that it comes from the page itself:
+///
+/// - `Host` is the server's own address: a foreign page whose name was made to lead here (DNS
+///   rebinding) sends its own name.
+/// - `Origin` and `Sec-Fetch-Site`, if sent, are those of the page.
+/// - The cookie, which browsers send only for pages of this site (`SameSite=Strict`), and which no
+///   script reads (`HttpOnly`).
+/// - The key, in a header. Browsers send a cookie to every port of a host, so a server of another
+///   user would get it; they keep the key to the page's own port.
+struct PageGuard: Sendable {
+  struct Request {
+    var method: String
+    var path: String
+    var host: String?
+    var origin: String?
+    var fetchSite: String?
+    var contentType: String?
+    var cookie: String?
+    var key: String?
+  }
+
+  enum Outcome: Equatable {
+    /// A file of the page, or a request with a session.
+    case allowed
+    /// The request that begins a session.
+    case beginsSession
+    /// `Host`, `Origin` or `Sec-Fetch-Site` are not the page's.
+    case foreign
+    /// No page sends such a body without asking first.
+    case wrongContentType
+    /// No session, or another one's.
+    case noSession
+  }
+
+  static let cookieName = "kith-session"
+  static let keyHeader = "X-Kith-Key"
+
+  /// The names and addresses of the server, `host:port`.
+  private let hosts: Set<String>
+  private let session: PageSession
+
+  init(port: Int, session: PageSession) {
+    hosts = ["127.0.0.1:\(port)", "localhost:\(port)"]
+    self.session = session
+  }
+
+  func judge(_ request: Request) -> Outcome {
+    guard let host = request.host?.lowercased(), hosts.contains(host) else { return .foreign }
+    if let origin = request.origin, origin.lowercased() != "http://\(host)" { return .foreign }
+    guard request.path.hasPrefix("/api/") else { return .allowed }
+    guard ["same-origin", nil].contains(request.fetchSite) else { return .foreign }
+    if request.method != "GET" {
+      let types = ["application/json", "application/octet-stream"]
+      let type = request.contentType?.prefix { $0 != ";" }.lowercased() ?? ""
+      guard types.contains(type) else { return .wrongContentType }
+    }
+    if request.path == "/api/session" { return .beginsSession }
+    return session.isOpened(byCookie: request.cookie, key: request.key) ? .allowed : .noSession
+  }
+}

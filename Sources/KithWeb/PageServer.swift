@@ -1,0 +1,154 @@
+import HTTPTypes
+import Glibc
+import Hummingbird
+import HummingbirdCore
+package import KithCommands
+import KithCrypto
+import KithTerminal
+import Logging
+import NIOCore
+import ServiceLifecycle
+import Synchronization
+
+/// The server of the page of `kith web`, on loopback.
+package struct PageServer: Service {
+  /// A browser opens some six.
+  private static let connections = 64
+
+  private let web: WebPage
+
+  package init(_ web: WebPage) { self.web = web }
+
+  /// Serves until the task is cancelled or its service group shuts down.
+  package func run() async throws {
+    var entropy = SystemRandom()
+    let session = PageSession(entropy: &entropy)
+    let page = Page(accounts: web.accounts, usualStore: web.store)
+    let responder = PageResponder(page: page, session: session, onUse: web.onUse)
+    let application = Application(
+      responder: responder,
+      server: .http1(configuration: .init(idleTimeout: .seconds(60))),
+      configuration: .init(
+        address: .hostname("127.0.0.1", port: Int(web.port)),
+        availableConnectionsDelegate: MaximumAvailableConnections(Self.connections)),
+      onServerRunning: { channel in
+        guard let port = channel.localAddress?.port else { return }
+        responder.open(port: port)
+        web.onReady("http://127.0.0.1:\(port)/#\(session.token)")
+      },
+      logger: Logger(label: "kith web") { _ in SwiftLogNoOpLogHandler() })
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { await page.pairing.run() }
+      defer { group.cancelAll() }
+      do {
+        try await application.run()
+      } catch let error as IOError where error.errnoCode == EADDRINUSE {
+        throw CommandFailure(
+          .unreachable, "port \(web.port) is taken; choose another with --web-port")
+      }
+    }
+  }
+}
+
+/// Answers requests: judges them by ``PageGuard`` first, and gives all answers the headers that keep
+/// a browser from doing anything else with them.
+final class PageResponder: HTTPResponder {
+  typealias Context = BasicRequestContext
+
+  /// Nothing but the page's own files and requests.
+  private static let policy = [
+    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:",
+    "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+  ].joined(separator: "; ")
+
+  private let page: Page
+  private let session: PageSession
+  private let onUse: @Sendable () -> Void
+  /// Nil until the port is known.
+  private let guarding = Mutex<PageGuard?>(nil)
+
+  init(page: Page, session: PageSession, onUse: @escaping @Sendable () -> Void) {
+    self.page = page
+    self.session = session
+    self.onUse = onUse
+  }
+
+  func open(port: Int) {
+    guarding.withLock { $0 = PageGuard(port: port, session: session) }
+  }
+
+  func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
+    var response: Response
+    do {
+      response = try await answer(request)
+    } catch {
+      let failure = PageFailure(error)
+      response = Response(failure.document, status: failure.http)
+    }
+    let headers: [(String, String)] = [
+      ("Cache-Control", "no-store"), ("Content-Security-Policy", Self.policy),
+      ("Cross-Origin-Opener-Policy", "same-origin"),
+      ("Cross-Origin-Resource-Policy", "same-origin"), ("Referrer-Policy", "no-referrer"),
+      ("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY"),
+    ]
+    for (name, value) in headers {
+      if let name = HTTPField.Name(name) { response.headers[name] = value }
+    }
+    return response
+  }
+
+  private func answer(_ request: Request) async throws -> Response {
+    guard let guarding = guarding.withLock({ $0 }) else { throw PageFailure.foreign }
+    switch guarding.judge(.init(request)) {
+    case .foreign: throw PageFailure.foreign
+    case .wrongContentType:
+      throw PageFailure(
+        .usage, "a request that changes something has Content-Type application/json")
+    case .noSession: throw PageFailure.noSession
+    case .beginsSession: return try await beginSession(request)
+    case .allowed: break
+    }
+    if let file = PageFile(path: request.uri.path), request.method == .get {
+      return Response(
+        status: .ok, headers: [.contentType: file.type],
+        body: ResponseBody(byteBuffer: ByteBuffer(bytes: file.bytes)))
+    }
+    return try await page.answer(request)
+  }
+
+  private func beginSession(_ request: Request) async throws -> Response {
+    struct Body: Decodable { var token: String }
+    guard request.method == .post else { throw PageFailure.noSession }
+    let body: Body = try await request.decoded(upTo: 4_096)
+    guard let secrets = session.begin(with: body.token) else { throw PageFailure.noSession }
+    onUse()
+    var response = Response(.object(["key": .string(secrets.key)]))
+    response.setCookie(
+      Cookie(
+        name: PageGuard.cookieName, value: secrets.cookie, path: "/", httpOnly: true,
+        sameSite: .strict))
+    return response
+  }
+}
+
+extension PageGuard.Request {
+  init(_ request: Request) {
+    func header(_ name: String) -> String? {
+      HTTPField.Name(name).flatMap { request.headers[$0] }
+    }
+    self.init(
+      method: request.method.rawValue, path: request.uri.path, host: request.head.authority,
+      origin: header("Origin"), fetchSite: header("Sec-Fetch-Site"),
+      contentType: request.headers[.contentType],
+      cookie: request.cookies[PageGuard.cookieName]?.value,
+      key: header(PageGuard.keyHeader))
+  }
+}
+
+extension Response {
+  init(_ document: Document, status: HTTPResponse.Status = .ok) {
+    self.init(
+      status: status, headers: [.contentType: "application/json; charset=utf-8"],
+      body: ResponseBody(byteBuffer: ByteBuffer(string: document.text(indented: false))))
+  }
+}

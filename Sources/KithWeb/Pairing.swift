@@ -1,0 +1,239 @@
+import Kith
+import KithCommands
+import KithCore
+import Synchronization
+
+/// The one pairing of the page: this device invites another, or joins an account.
+final class Pairing: Sendable {
+  enum State: Sendable {
+    case opening
+    case waiting(OpenInvitation, triesLeft: Int, ends: UInt64)
+    /// A person compares the fingerprints of both devices.
+    case asking(Role, PairingDevice, ownFingerprint: String, notice: String?)
+    case admitting(Role)
+    case searching
+    case pulling(JoinProgress)
+    case done(Role, PairingDevice?)
+    case failed(Role, PageFailure)
+
+    var hasEnded: Bool {
+      switch self {
+      case .done, .failed: true
+      default: false
+      }
+    }
+  }
+
+  enum Role: String {
+    case inviter, joiner
+  }
+
+  enum Job: Sendable {
+    case invite(addresses: [String])
+    case join(code: String, name: String, address: String?)
+  }
+
+  /// Invitations end then.
+  private static let milliseconds: UInt64 = 600_000
+
+  private struct Content {
+    var state: State?
+    var answer: AsyncStream<Bool>.Continuation?
+    var cancel: AsyncStream<Never>.Continuation?
+    var watchers: [Int: AsyncStream<State?>.Continuation] = [:]
+    var watchersSoFar = 0
+  }
+
+  private let accounts: Accounts
+  private let content = Mutex(Content())
+  private let jobs: AsyncStream<Job>
+  private let job: AsyncStream<Job>.Continuation
+
+  init(_ accounts: Accounts) {
+    self.accounts = accounts
+    (jobs, job) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1))
+  }
+
+  /// Performs the jobs, one after the other, until it is cancelled.
+  func run() async {
+    for await job in jobs {
+      let (cancelled, cancel) = AsyncStream<Never>.makeStream()
+      content.withLock { $0.cancel = cancel }
+      await withTaskGroup(of: Void.self) { group in
+        group.addTask { await self.perform(job) }
+        group.addTask { for await _ in cancelled {} }
+        await group.next()
+        group.cancelAll()
+      }
+      content.withLock { ($0.cancel, $0.answer) = (nil, nil) }
+    }
+  }
+
+  /// - Throws: ``PageFailure`` if a pairing is under way.
+  func begin(_ job: Job) throws(PageFailure) {
+    let isFree = content.withLock { content in
+      guard content.state.map(\.hasEnded) ?? true else { return false }
+      if case .join = job { content.state = .searching } else { content.state = .opening }
+      return true
+    }
+    guard isFree else {
+      throw PageFailure(.refused, "another pairing is under way; cancel it first")
+    }
+    tell()
+    self.job.yield(job)
+  }
+
+  func answer(_ isWanted: Bool) {
+    let answer = content.withLock { content in
+      defer { content.answer = nil }
+      return content.answer
+    }
+    answer?.yield(isWanted)
+    answer?.finish()
+  }
+
+  /// Ends the pairing, or forgets one that has ended.
+  func cancel() {
+    content.withLock { content in
+      content.cancel?.finish()
+      content.state = nil
+    }
+    tell()
+  }
+
+  /// The state now and after each change; a slow reader gets only the latest.
+  var states: AsyncStream<State?> {
+    let (states, state) = AsyncStream<State?>.makeStream(bufferingPolicy: .bufferingNewest(1))
+    content.withLock { content in
+      content.watchersSoFar += 1
+      let number = content.watchersSoFar
+      content.watchers[number] = state
+      state.onTermination = { _ in
+        _ = self.content.withLock { $0.watchers.removeValue(forKey: number) }
+      }
+      state.yield(content.state)
+    }
+    return states
+  }
+
+  private func tell() {
+    content.withLock { content in
+      for watcher in content.watchers.values { watcher.yield(content.state) }
+    }
+  }
+
+  /// Does nothing once the pairing was cancelled.
+  private func show(_ state: State) {
+    content.withLock { content in
+      if content.state != nil { content.state = state }
+    }
+    tell()
+  }
+
+  private func perform(_ job: Job) async {
+    let role: Role = if case .join = job { .joiner } else { .inviter }
+    do {
+      switch job {
+      case .invite(let addresses):
+        show(.done(role, try await invite(addresses)))
+      case .join(let code, let name, let address):
+        try await accounts.signIn(
+          code: code, name: name, address: address,
+          onProgress: { self.show(.pulling($0)) },
+          confirm: { inviter, fingerprint in
+            await self.ask(role, inviter, fingerprint, notice: nil)
+          })
+        show(.done(role, nil))
+      }
+    } catch {
+      show(.failed(role, PageFailure(error)))
+    }
+  }
+
+  private func invite(_ addresses: [String]) async throws -> PairingDevice {
+    let node = try accounts.nodeAccess
+    let ends = PageDocuments.now + Self.milliseconds
+    return try await node.invite(addresses: addresses, hasCode: true) { invitation in
+      self.show(.waiting(invitation, triesLeft: 3, ends: ends))
+    } onWrongCode: { left in
+      self.content.withLock { content in
+        if case .waiting(let invitation, _, let ends) = content.state {
+          content.state = .waiting(invitation, triesLeft: left, ends: ends)
+        }
+      }
+      self.tell()
+    } onJoinRequest: { candidate in
+      let status = try? await node.report()
+      let notice = SharedNames.notice(
+        candidate.name, candidate.fingerprint, among: status?.devices ?? [])
+      let own = status?.device.map { Fingerprint(of: $0).description } ?? ""
+      return await self.ask(.inviter, candidate, own, notice: notice)
+    }
+  }
+
+  /// No answer means no.
+  private func ask(
+    _ role: Role, _ device: PairingDevice, _ fingerprint: String, notice: String?
+  ) async -> Bool {
+    let (answers, answer) = AsyncStream<Bool>.makeStream()
+    content.withLock { $0.answer = answer }
+    show(.asking(role, device, ownFingerprint: fingerprint, notice: notice))
+    var isWanted = false
+    for await given in answers {
+      isWanted = given
+      break
+    }
+    if isWanted { show(.admitting(role)) }
+    return isWanted
+  }
+}
+
+extension Pairing.State {
+  var document: Document {
+    switch self {
+    case .opening: .object(["role": .string("inviter"), "state": .string("opening")])
+    case .waiting(let invitation, let triesLeft, let ends):
+      .object([
+        "addresses": .strings(invitation.addresses), "code": .string(invitation.code),
+        "endsMilliseconds": .int(ends), "qr": QRMatrix(caseless: invitation.token).map(\.document),
+        "role": .string("inviter"), "state": .string("waiting"),
+        "token": .string(invitation.token), "triesLeft": .int(triesLeft),
+      ])
+    case .asking(let role, let device, let fingerprint, let notice):
+      .object([
+        role == .inviter ? "candidate" : "inviter": PageDocuments.device(device),
+        "notice": .string(notice), "ownFingerprint": .string(fingerprint),
+        "role": .string(role.rawValue), "state": .string("asking"),
+      ])
+    case .admitting(let role):
+      .object(["role": .string(role.rawValue), "state": .string("admitting")])
+    case .searching: .object(["role": .string("joiner"), "state": .string("searching")])
+    case .pulling(let progress):
+      .object([
+        "done": .int(progress.pulledStores), "role": .string("joiner"),
+        "state": .string("pulling"), "total": .int(progress.stores),
+      ])
+    case .done(let role, let device):
+      .object([
+        "device": device.map(PageDocuments.device), "role": .string(role.rawValue),
+        "state": .string("done"),
+      ])
+    case .failed(let role, let failure):
+      .object([
+        "error": .object([
+          "code": .string(failure.code), "message": .string(failure.message),
+        ]),
+        "role": .string(role.rawValue), "state": .string("failed"),
+      ])
+    }
+  }
+}
+
+extension QRMatrix {
+  fileprivate var document: Document {
+    let rows = (0..<width).map { line in
+      String((0..<width).map { column in self[line, column] ? "1" : "0" })
+    }
+    return .object(["rows": .strings(rows), "width": .int(width)])
+  }
+}

@@ -1,0 +1,124 @@
+import Foundation
+import NIOCore
+import NIOPosix
+import Testing
+
+/// A client that sends each request as given, on a connection of its own.
+struct PageClient: Sendable {
+  struct Answer {
+    var status: Int
+    /// With lower-case names.
+    var headers: [String: String]
+    var body: String
+
+    var members: [String: Any] {
+      get throws {
+        let value = try JSONSerialization.jsonObject(with: Data(body.utf8))
+        return try #require(value as? [String: Any])
+      }
+    }
+
+    /// The code of the error, or "".
+    var code: String {
+      get throws { try (members["error"] as? [String: Any])?["code"] as? String ?? "" }
+    }
+
+    var message: String {
+      get throws { try (members["error"] as? [String: Any])?["message"] as? String ?? "" }
+    }
+  }
+
+  let port: Int
+  var cookie: String?
+  var key: String?
+
+  /// A client of the page whose address this is, with a session.
+  static func opening(_ address: String) async throws -> PageClient {
+    let parts = try #require(URL(string: address))
+    var client = PageClient(port: try #require(parts.port))
+    let answer = try await client.post("/api/session", ["token": try #require(parts.fragment)])
+    #expect(answer.status == 200)
+    let cookie = try #require(answer.headers["set-cookie"])
+    #expect(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"))
+    client.cookie = String(cookie.prefix { $0 != ";" })
+    client.key = try answer.members["key"] as? String
+    return client
+  }
+
+  func get(_ path: String) async throws -> Answer {
+    try await whole(request("GET", path, body: nil))
+  }
+
+  func post(
+    _ path: String, _ body: [String: Any] = [:], type: String = "application/json"
+  ) async throws -> Answer {
+    try await post(path, JSONSerialization.data(withJSONObject: body), type: type)
+  }
+
+  func post(_ path: String, _ body: Data, type: String) async throws -> Answer {
+    try await whole(request("POST", path, body: body, type: type))
+  }
+
+  /// Reads a stream until its text so far satisfies the condition; fails after 20 s.
+  func stream(
+    _ path: String, until isEnough: @escaping @Sendable (String) async throws -> Bool
+  ) async throws -> String {
+    try await exchange(request("GET", path, body: nil), until: isEnough)
+  }
+
+  private func request(
+    _ method: String, _ path: String, body: Data?, type: String = ""
+  ) -> Data {
+    var lines = ["\(method) \(path) HTTP/1.1", "Host: 127.0.0.1:\(port)", "Connection: close"]
+    if let cookie { lines.append("Cookie: \(cookie)") }
+    if let key { lines.append("X-Kith-Key: \(key)") }
+    if let body { lines += ["Content-Type: \(type)", "Content-Length: \(body.count)"] }
+    return Data((lines + ["", ""]).joined(separator: "\r\n").utf8) + (body ?? Data())
+  }
+
+  private func whole(_ request: Data) async throws -> Answer {
+    let text = try await exchange(request) { _ in false }
+    let parts = try #require(text.range(of: "\r\n\r\n"))
+    let lines = text[..<parts.lowerBound].components(separatedBy: "\r\n")
+    var headers: [String: String] = [:]
+    for line in lines.dropFirst() {
+      guard let colon = line.firstIndex(of: ":") else { continue }
+      headers[line[..<colon].lowercased()] =
+        line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)
+    }
+    return Answer(
+      status: try #require(Int(lines[0].split(separator: " ")[1])), headers: headers,
+      body: String(text[parts.upperBound...]))
+  }
+
+  private func exchange(
+    _ request: Data, until isEnough: @escaping @Sendable (String) async throws -> Bool
+  ) async throws -> String {
+    let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+      .connect(host: "127.0.0.1", port: port) { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+        }
+      }
+    return try await channel.executeThenClose { inbound, outbound in
+      try await outbound.write(ByteBuffer(bytes: request))
+      return try await withThrowingTaskGroup(of: String?.self) { group in
+        group.addTask {
+          var text = Data()
+          for try await part in inbound {
+            text.append(contentsOf: part.readableBytesView)
+            let soFar = String(decoding: text, as: UTF8.self)
+            if try await isEnough(soFar) { return soFar }
+          }
+          return String(decoding: text, as: UTF8.self)
+        }
+        group.addTask {
+          try await Task.sleep(for: .seconds(20))
+          return nil
+        }
+        defer { group.cancelAll() }
+        return try #require(try await group.next() ?? nil, "no answer within 20 s")
+      }
+    }
+  }
+}

@@ -1,0 +1,135 @@
+import KithCrypto
+import Testing
+
+@testable import KithWeb
+
+@Suite struct PageGuardTests {
+  private let session: PageSession
+  private let secrets: (cookie: String, key: String)
+  private let guarding: PageGuard
+
+  init() throws {
+    var entropy = SeededEntropy(seed: 1)
+    session = PageSession(entropy: &entropy)
+    secrets = try #require(session.begin(with: session.token))
+    guarding = PageGuard(port: 4180, session: session)
+  }
+
+  /// A request of the page itself.
+  private func own(_ method: String, _ path: String) -> PageGuard.Request {
+    PageGuard.Request(
+      method: method, path: path, host: "127.0.0.1:4180",
+      origin: method == "GET" ? nil : "http://127.0.0.1:4180", fetchSite: "same-origin",
+      contentType: method == "GET" ? nil : "application/json", cookie: secrets.cookie,
+      key: secrets.key)
+  }
+
+  @Test(
+    "the page's own requests are allowed, also by the name localhost and without browser headers")
+  func own() {
+    #expect(guarding.judge(own("GET", "/api/status")) == .allowed)
+    #expect(guarding.judge(own("POST", "/api/write")) == .allowed)
+    var named = own("POST", "/api/write")
+    named.host = "LOCALHOST:4180"
+    named.origin = "http://localhost:4180"
+    named.contentType = "application/octet-stream"
+    #expect(guarding.judge(named) == .allowed)
+    var old = own("POST", "/api/write")
+    (old.origin, old.fetchSite) = (nil, nil)
+    #expect(guarding.judge(old) == .allowed)
+  }
+
+  @Test(
+    "another host's name is foreign, also for the page's files: DNS rebinding",
+    arguments: [
+      nil, "", "127.0.0.1", "127.0.0.1:80", "evil.example", "evil.example:4180", "127.0.0.2:4180",
+      "127.0.0.1:4180.evil.example", "[::1]:4180",
+    ] as [String?])
+  func hosts(host: String?) {
+    for path in ["/", "/page.js", "/api/session", "/api/status"] {
+      var request = own("GET", path)
+      request.host = host
+      #expect(guarding.judge(request) == .foreign)
+    }
+  }
+
+  @Test(
+    "a request with a foreign origin or site is foreign, whatever secrets it has",
+    arguments: [
+      ("null", nil), ("http://evil.example", nil), ("http://127.0.0.1:4181", nil),
+      ("https://127.0.0.1:4180", nil), ("http://localhost:4180", nil), (nil, "cross-site"),
+      (nil, "same-site"), (nil, "none"),
+    ] as [(String?, String?)])
+  func origins(origin: String?, site: String?) {
+    for path in ["/api/session", "/api/write"] {
+      var request = own("POST", path)
+      request.origin = origin
+      request.fetchSite = site
+      #expect(guarding.judge(request) == .foreign)
+    }
+  }
+
+  @Test(
+    "a body that foreign pages may send without asking is refused",
+    arguments: [
+      nil, "", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
+      "text/plain; application/json",
+    ] as [String?])
+  func contentTypes(type: String?) {
+    var request = own("POST", "/api/write")
+    request.contentType = type
+    #expect(guarding.judge(request) == .wrongContentType)
+    request.path = "/api/session"
+    #expect(guarding.judge(request) == .wrongContentType)
+  }
+
+  @Test("a request needs the cookie and the key: neither alone counts")
+  func secretsAreNeeded() {
+    let wrong = String(repeating: "0", count: 64)
+    for (cookie, key) in [
+      (nil, nil), (secrets.cookie, nil), (nil, secrets.key), (secrets.cookie, wrong),
+      (wrong, secrets.key), (secrets.key, secrets.cookie), (secrets.cookie, ""),
+      (secrets.cookie, session.token),
+    ] {
+      var request = own("GET", "/api/status")
+      (request.cookie, request.key) = (cookie, key)
+      #expect(guarding.judge(request) == .noSession)
+    }
+  }
+
+  @Test("the page's files and the beginning of a session need no session")
+  func open() {
+    var request = own("GET", "/")
+    (request.cookie, request.key, request.fetchSite) = (nil, nil, "none")
+    #expect(guarding.judge(request) == .allowed)
+    request = own("POST", "/api/session")
+    (request.cookie, request.key) = (nil, nil)
+    #expect(guarding.judge(request) == .beginsSession)
+  }
+}
+
+@Suite struct PageSessionTests {
+  @Test("the token begins one session, and nothing else begins one")
+  func once() throws {
+    var entropy = SeededEntropy(seed: 2)
+    let session = PageSession(entropy: &entropy)
+    #expect(session.token.count == 64)
+    #expect(session.begin(with: "") == nil)
+    #expect(session.begin(with: String(session.token.dropLast())) == nil)
+    #expect(session.begin(with: session.token.uppercased() + "") == nil)
+    let secrets = try #require(session.begin(with: session.token))
+    #expect(Set([secrets.cookie, secrets.key, session.token]).count == 3)
+    #expect(session.begin(with: session.token) == nil)
+    #expect(session.isOpened(byCookie: secrets.cookie, key: secrets.key))
+  }
+
+  @Test("the secrets open nothing before the session has begun")
+  func notBefore() throws {
+    var entropy = SeededEntropy(seed: 3)
+    let begun = PageSession(entropy: &entropy)
+    let secrets = try #require(begun.begin(with: begun.token))
+    entropy = SeededEntropy(seed: 3)
+    let other = PageSession(entropy: &entropy)
+    #expect(!other.isOpened(byCookie: secrets.cookie, key: secrets.key))
+  }
+}
