@@ -18,6 +18,12 @@ struct History {
     var isAtRisk = false
     /// Whether later writes of its device replaced it among the drafts.
     var hasMadeWay = false
+
+    /// Whether a refusal has one of its values, which no other write has: the draft may have been
+    /// stamped again as it was refused.
+    func isNamed(by refusal: Refusal) -> Bool {
+      operations.contains { $0.value != nil && refusal.operations.contains($0) }
+    }
   }
 
   private(set) var writes: [WriteID: Write] = [:]
@@ -128,7 +134,8 @@ struct History {
           // A copy of the directory may have given the stamp to another write.
           if let newest, newest.stamp >= stamp { return true }
           let isTold = refusals.contains { refusal in
-            refusal.clock == clock && refusal.operations.contains(operation)
+            (refusal.clock == clock || write.isNamed(by: refusal))
+              && refusal.operations.contains(operation)
               || write.hasMadeWay && refusal.clock >= clock
                 && refusal.operations.contains { Key($0.key) == key }
           }
