@@ -22,7 +22,7 @@ package struct PageServer: Service {
   /// Serves until the task is cancelled or its service group shuts down.
   package func run() async throws {
     var entropy = SystemRandom()
-    let session = PageSession(entropy: &entropy)
+    let (session, token) = PageSession.make(&entropy)
     let page = Page(accounts: web.accounts, usualStore: web.store)
     let responder = PageResponder(page: page, session: session, onUse: web.onUse)
     let application = Application(
@@ -34,7 +34,7 @@ package struct PageServer: Service {
       onServerRunning: { channel in
         guard let port = channel.localAddress?.port else { return }
         responder.open(port: port)
-        web.onReady("http://127.0.0.1:\(port)/#\(session.token)")
+        web.onReady("http://127.0.0.1:\(port)/#\(token)")
       },
       logger: Logger(label: "kith web") { _ in SwiftLogNoOpLogHandler() })
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -120,7 +120,10 @@ final class PageResponder: HTTPResponder {
     struct Body: Decodable { var token: String }
     guard request.method == .post else { throw PageFailure.noSession }
     let body: Body = try await request.decoded(upTo: 4_096)
-    guard let secrets = session.begin(with: body.token) else { throw PageFailure.noSession }
+    var entropy = SystemRandom()
+    guard let secrets = session.begin(with: body.token, &entropy) else {
+      throw PageFailure.noSession
+    }
     onUse()
     var response = Response(.object(["key": .string(secrets.key)]))
     response.setCookie(

@@ -1,35 +1,42 @@
 import KithCrypto
 import Synchronization
 
-/// The secrets of one run of the page: a token that begins the session once, and what the browser
-/// then shows with each request.
+/// The secrets of one run of the page: a token that begins the session once, and the cookie and the
+/// key that the browser then shows with each request. Memory keeps their digests only.
 final class PageSession: Sendable {
-  /// In the fragment of the page's address, which browsers send to no server.
-  let token: String
-  private let cookie: String
-  private let key: String
-  private let isUsed = Mutex(false)
-
-  init(entropy: inout some Entropy) {
-    token = Self.secret(&entropy)
-    cookie = Self.secret(&entropy)
-    key = Self.secret(&entropy)
+  private enum State {
+    case isAwaited(token: Digest256)
+    case hasBegun(cookie: Digest256, key: Digest256)
   }
 
+  private let state: Mutex<State>
+
+  /// The token, in hexadecimal, is for the fragment of the page's address, which browsers send to no
+  /// server.
+  static func make(_ entropy: inout some Entropy) -> (session: PageSession, token: String) {
+    let token = secret(&entropy)
+    return (PageSession(.isAwaited(token: digest(token))), token)
+  }
+
+  private init(_ state: State) { self.state = Mutex(state) }
+
   /// Returns the session's secrets for the first caller with the token; nil for all others.
-  func begin(with token: String) -> (cookie: String, key: String)? {
-    guard Self.areEqual(token, self.token) else { return nil }
-    let isFirst = isUsed.withLock { isUsed in
-      defer { isUsed = true }
-      return !isUsed
+  func begin(
+    with token: String, _ entropy: inout some Entropy
+  ) -> (cookie: String, key: String)? {
+    let (cookie, key) = (Self.secret(&entropy), Self.secret(&entropy))
+    return state.withLock { state in
+      guard case .isAwaited(let awaited) = state, Self.is(token, awaited) else { return nil }
+      state = .hasBegun(cookie: Self.digest(cookie), key: Self.digest(key))
+      return (cookie, key)
     }
-    return isFirst ? (cookie, key) : nil
   }
 
   func isOpened(byCookie cookie: String?, key: String?) -> Bool {
-    guard let cookie, let key, isUsed.withLock({ $0 }) else { return false }
-    let hasCookie = Self.areEqual(cookie, self.cookie)
-    return Self.areEqual(key, self.key) && hasCookie
+    guard let cookie, let key, case .hasBegun(let ourCookie, let ourKey) = state.withLock({ $0 }) else {
+      return false
+    }
+    return Self.is(cookie, ourCookie) && Self.is(key, ourKey)
   }
 
   /// 256 bits, in hexadecimal.
@@ -37,7 +44,8 @@ final class PageSession: Sendable {
     entropy.draw(Digest256.self).hex
   }
 
-  private static func areEqual(_ one: String, _ other: String) -> Bool {
-    constantTimeEquals(Array(one.utf8), Array(other.utf8))
-  }
+  private static func digest(_ text: String) -> Digest256 { Blake2b.digest256(Array(text.utf8)) }
+
+  /// Comparing digests tells nothing of the texts by the time that it takes.
+  private static func `is`(_ text: String, _ wanted: Digest256) -> Bool { digest(text) == wanted }
 }

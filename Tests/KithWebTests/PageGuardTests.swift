@@ -5,13 +5,14 @@ import Testing
 
 @Suite struct PageGuardTests {
   private let session: PageSession
+  private let token: String
   private let secrets: (cookie: String, key: String)
   private let guarding: PageGuard
 
   init() throws {
     var entropy = SeededEntropy(seed: 1)
-    session = PageSession(entropy: &entropy)
-    secrets = try #require(session.begin(with: session.token))
+    (session, token) = PageSession.make(&entropy)
+    secrets = try #require(session.begin(with: token, &entropy))
     guarding = PageGuard(port: 4180, session: session)
   }
 
@@ -89,7 +90,7 @@ import Testing
     for (cookie, key) in [
       (nil, nil), (secrets.cookie, nil), (nil, secrets.key), (secrets.cookie, wrong),
       (wrong, secrets.key), (secrets.key, secrets.cookie), (secrets.cookie, ""),
-      (secrets.cookie, session.token),
+      (secrets.cookie, token),
     ] {
       var request = own("GET", "/api/status")
       (request.cookie, request.key) = (cookie, key)
@@ -112,24 +113,22 @@ import Testing
   @Test("the token begins one session, and nothing else begins one")
   func once() throws {
     var entropy = SeededEntropy(seed: 2)
-    let session = PageSession(entropy: &entropy)
-    #expect(session.token.count == 64)
-    #expect(session.begin(with: "") == nil)
-    #expect(session.begin(with: String(session.token.dropLast())) == nil)
-    #expect(session.begin(with: session.token.uppercased() + "") == nil)
-    let secrets = try #require(session.begin(with: session.token))
-    #expect(Set([secrets.cookie, secrets.key, session.token]).count == 3)
-    #expect(session.begin(with: session.token) == nil)
+    let (session, token) = PageSession.make(&entropy)
+    #expect(token.count == 64)
+    for wrong in ["", String(token.dropLast()), token + "0", token.uppercased()] {
+      #expect(session.begin(with: wrong, &entropy) == nil)
+    }
+    let secrets = try #require(session.begin(with: token, &entropy))
+    #expect(Set([secrets.cookie, secrets.key, token]).count == 3)
+    #expect(session.begin(with: token, &entropy) == nil)
     #expect(session.isOpened(byCookie: secrets.cookie, key: secrets.key))
   }
 
-  @Test("the secrets open nothing before the session has begun")
-  func notBefore() throws {
+  @Test("nothing opens a session that has not begun")
+  func notBefore() {
     var entropy = SeededEntropy(seed: 3)
-    let begun = PageSession(entropy: &entropy)
-    let secrets = try #require(begun.begin(with: begun.token))
-    entropy = SeededEntropy(seed: 3)
-    let other = PageSession(entropy: &entropy)
-    #expect(!other.isOpened(byCookie: secrets.cookie, key: secrets.key))
+    let (session, token) = PageSession.make(&entropy)
+    #expect(!session.isOpened(byCookie: token, key: token))
+    #expect(!session.isOpened(byCookie: "", key: ""))
   }
 }

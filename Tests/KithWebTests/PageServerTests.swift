@@ -73,6 +73,20 @@ import Testing
     }
   }
 
+  @Test("any key can be named in a request")
+  func keys() async throws {
+    try await withPage { page, _ in
+      let key = "a +b&c=d/é\u{202e}%20#?"
+      let body: [String: Any] = ["store": "default", "writes": [["key": key, "json": "1"]]]
+      #expect(try await page.post("/api/write", body).status == 200)
+      // As encodeURIComponent writes it.
+      let allowed = CharacterSet.alphanumerics.intersection(CharacterSet(charactersIn: "!"..."~"))
+      let name = try #require(key.addingPercentEncoding(withAllowedCharacters: allowed))
+      let answer = try await page.get("/api/value?store=default&key=\(name)")
+      #expect(try answer.members["key"] as? String == key)
+    }
+  }
+
   @Test("a refused write tells its numbers, and changes nothing")
   func refusals() async throws {
     try await withPage { page, _ in

@@ -66,8 +66,10 @@ async function failure(response) {
   return new ApiError(code, message, response.status);
 }
 
-const query = (parameters) => new URLSearchParams(
-  Object.entries(parameters).filter(([, value]) => value !== undefined));
+// Not by URLSearchParams, which writes a space as +.
+const query = (parameters) => Object.entries(parameters)
+  .filter(([, value]) => value !== undefined)
+  .map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
 
 export const get = (path, parameters = {}) => call(`${path}?${query(parameters)}`);
 export const post = (path, body = {}) => call(path, { method: "POST", body });

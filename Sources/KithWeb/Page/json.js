@@ -4,8 +4,9 @@
 // A node is { type, text } (bool, integer, double, string, date, data), or
 // { type: "array", items: [node] }, or { type: "dictionary", members: [[key, node]] }.
 
-const tokens =
-  /\s*(?:("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)|(true|false)|([[\]{},:]))/y;
+const string = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/.source;
+const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/.source;
+const tokens = new RegExp(`\\s*(?:(${string})|(${number})|(true|false)|([[\\]{},:]))`, "y");
 
 export class JsonError extends Error {}
 

@@ -55,7 +55,9 @@ export function showPairing(next) {
 
 function refresh() {
   const { triesLeft, done, total } = state;
-  if (byId("pairing-tries")) setText(byId("pairing-tries"), `${triesLeft} ${triesLeft === 1 ? "try" : "tries"} left.`);
+  if (byId("pairing-tries")) {
+    setText(byId("pairing-tries"), `${triesLeft} ${triesLeft === 1 ? "try" : "tries"} left.`);
+  }
   if (byId("pairing-progress")) {
     byId("pairing-progress").value = done;
     setText(byId("pairing-percent"), `${Math.floor((100 * done) / total)} %`);
@@ -82,7 +84,8 @@ const views = {
         " ", code && h("span", { id: "pairing-tries" })),
       h("details", {}, h("summary", {}, "Token and addresses"),
         h("p", {}, "The token is a long code. A device that has it can ask to join."),
-        h("textarea", { id: "pairing-token", class: "code", readonly: true, rows: 3, "aria-label": "Token" }, token),
+        h("textarea", { id: "pairing-token", class: "code", readonly: true, rows: 3, "aria-label": "Token" },
+          token),
         button("Copy the token", (event) => copy(event, token), "quiet"),
         h("p", {}, "This device can be reached at:"),
         h("ul", {}, ...addresses.map((address) => h("li", {}, h("code", {}, nameNode(address)))))),

@@ -72,7 +72,8 @@ function renderOverview() {
   const { stores } = app.status;
   show(list, stores.length > 1);
   if (stores.length < 2) return;
-  const text = JSON.stringify([app.store, stores.map((one) => [one.identifier, one.usage, one.hiddenKeys, one.refusals])]);
+  const text = JSON.stringify([app.store,
+    stores.map((one) => [one.identifier, one.usage, one.hiddenKeys, one.refusals])]);
   if (list.dataset.drawn === text) return;
   list.dataset.drawn = text;
   const hadFocus = list.contains(document.activeElement);

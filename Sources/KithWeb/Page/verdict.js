@@ -124,6 +124,7 @@ function syncState(status, now) {
   return {
     kind: "step", title: "Everything is in step.",
     detail: others.length === 1 ? [{ name: others[0].name }, " has everything that this device has."]
-      : [`${others.length === 2 ? "Both" : `All ${others.length}`} other devices have everything that this device has.`],
+      : [`${others.length === 2 ? "Both" : `All ${others.length}`} other devices `
+        + "have everything that this device has."],
   };
 }
