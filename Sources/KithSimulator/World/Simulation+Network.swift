@@ -8,9 +8,12 @@ extension Simulation {
 
   // MARK: Dialling
 
-  /// Dials another device unless connected, and repeats later.
-  func dial(from number: DeviceNumber, to other: DeviceNumber) {
-    guard !devices[number].isGone, !devices[other].isGone else { return }
+  /// Dials another device unless connected, and repeats later. The next one in the ring replaces a
+  /// device that is gone, so that the ring stays whole.
+  func dial(from number: DeviceNumber, to target: DeviceNumber) {
+    guard !devices[number].isGone else { return }
+    let ring = (0..<devices.count).map { (target + $0) % devices.count }
+    guard let other = ring.first(where: { $0 != number && !devices[$0].isGone }) else { return }
     let isConnected = connections.values.contains {
       $0.isOpen && $0.pipes.contains { $0.from == number && $0.to == other }
     }
