@@ -44,7 +44,7 @@ struct Page: Sendable {
     case (.get, "/api/status"): return Response(document(try await accounts.report()))
     case (.get, "/api/events"): return events(try query.text("store"), request.body)
     case (.get, "/api/value"): return try await value(query)
-    case (.get, "/api/unshown"): return try await unshown(query.text("store"))
+    case (.get, "/api/unshown"): return try await unshown(query)
     case (.get, "/api/history"): return try await history(query)
     case (.get, "/api/export"): return try await export(query.text("store"))
     case (.get, "/api/devices/dependents"):
@@ -136,7 +136,10 @@ extension Page {
     let limit = min(max(0, query.number("limit") ?? 20), Self.mostPastValues)
     let values = try await accounts.nodeAccess.history(of: key, in: store, limit: limit)
     return Response(
-      .object(["store": .string(store), "values": .list(values.map(PageDocuments.past))]))
+      .object([
+        "store": .string(store),
+        "values": .list(values.map { PageDocuments.past($0, isWhole: query.isWhole) }),
+      ]))
   }
 
   private struct Undo: Decodable {
@@ -150,7 +153,7 @@ extension Page {
     guard let past = try await node.undo(body.key, to: body.to, in: body.store) else {
       throw PageFailure(.notFound, "nothing to undo: no such value of \"\(body.key)\" is kept")
     }
-    return Response(PageDocuments.past(past))
+    return Response(PageDocuments.past(past, isWhole: false))
   }
 
   private func export(_ store: String) async throws -> Response {
@@ -181,12 +184,13 @@ extension Page {
 
   // MARK: Values that are not shown
 
-  private func unshown(_ store: String) async throws -> Response {
-    let node = try accounts.nodeAccess
+  private func unshown(_ query: Query) async throws -> Response {
+    let (node, store) = (try accounts.nodeAccess, try query.text("store"))
     return Response(
       PageDocuments.unshown(
         try await node.hiddenEntries(in: store),
-        try await node.refusals(in: store, takingThrough: nil), of: store))
+        try await node.refusals(in: store, takingThrough: nil), of: store,
+        isWhole: query.isWhole))
   }
 
   private struct Refused: Decodable {
@@ -338,6 +342,9 @@ struct Query {
   }
 
   func number(_ name: String) -> Int? { (try? text(name)).flatMap { Int($0) } }
+
+  /// Whether also large values are told.
+  var isWhole: Bool { (try? text("whole")) == "true" }
 
   func device() throws -> DeviceID { try Self.device(text("device")) }
 

@@ -1,39 +1,40 @@
 import KithCrypto
 import Synchronization
 
-/// The secrets of one run of the page: a token that begins the session once, and the cookie and the
-/// key that the browser then shows with each request. Memory keeps their digests only.
-final class PageSession: Sendable {
+/// The secrets of one run of the page: a token that is traded once, for the cookie and the key that
+/// the browser then shows with each request. Memory keeps their digests only.
+final class PageCredentials: Sendable {
   private enum State {
-    case isAwaited(token: Digest256)
-    case hasBegun(cookie: Digest256, key: Digest256)
+    case awaited(token: Digest256)
+    case traded(cookie: Digest256, key: Digest256)
   }
 
   private let state: Mutex<State>
 
   /// The token, in hexadecimal, is for the fragment of the page's address, which browsers send to no
   /// server.
-  static func make(_ entropy: inout some Entropy) -> (session: PageSession, token: String) {
+  static func make(_ entropy: inout some Entropy) -> (credentials: PageCredentials, token: String) {
     let token = secret(&entropy)
-    return (PageSession(.isAwaited(token: digest(token))), token)
+    return (PageCredentials(.awaited(token: digest(token))), token)
   }
 
   private init(_ state: State) { self.state = Mutex(state) }
 
-  /// Returns the session's secrets for the first caller with the token; nil for all others.
-  func begin(
-    with token: String, _ entropy: inout some Entropy
+  /// Returns cookie and key for the first caller with the token; nil for all others.
+  func trade(
+    _ token: String, _ entropy: inout some Entropy
   ) -> (cookie: String, key: String)? {
     let (cookie, key) = (Self.secret(&entropy), Self.secret(&entropy))
     return state.withLock { state in
-      guard case .isAwaited(let awaited) = state, Self.is(token, awaited) else { return nil }
-      state = .hasBegun(cookie: Self.digest(cookie), key: Self.digest(key))
+      guard case .awaited(let awaited) = state, Self.is(token, awaited) else { return nil }
+      state = .traded(cookie: Self.digest(cookie), key: Self.digest(key))
       return (cookie, key)
     }
   }
 
-  func isOpened(byCookie cookie: String?, key: String?) -> Bool {
-    guard let cookie, let key, case .hasBegun(let ourCookie, let ourKey) = state.withLock({ $0 }) else {
+  func areHeld(cookie: String?, key: String?) -> Bool {
+    guard let cookie, let key, case .traded(let ourCookie, let ourKey) = state.withLock({ $0 })
+    else {
       return false
     }
     return Self.is(cookie, ourCookie) && Self.is(key, ourKey)

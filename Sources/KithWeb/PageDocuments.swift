@@ -46,8 +46,10 @@ enum PageDocuments {
     ])
   }
 
-  private static func write(_ key: String, _ value: PropertyListValue?) -> Document {
-    value.map { entry(key, $0) } ?? removed(key)
+  private static func write(
+    _ key: String, _ value: PropertyListValue?, isWhole: Bool = false
+  ) -> Document {
+    value.map { entry(key, $0, isWhole: isWhole) } ?? removed(key)
   }
 
   static func written(_ writes: [(key: String, value: PropertyListValue?)]) -> Document {
@@ -58,13 +60,14 @@ enum PageDocuments {
   }
 
   static func unshown(
-    _ hidden: [KeyValueStore.HiddenEntry], _ refusals: [KeyValueStore.Refusal], of store: String
+    _ hidden: [KeyValueStore.HiddenEntry], _ refusals: [KeyValueStore.Refusal], of store: String,
+    isWhole: Bool
   ) -> Document {
     .object([
       "hidden": .list(
         hidden.map { hidden in
           .object(
-            members(hidden.value).merging([
+            members(hidden.value, isWhole: isWhole).merging([
               "device": .string(hidden.device.hex), "key": .string(hidden.key),
               "writtenMilliseconds": .int(hidden.writtenMilliseconds),
             ]) { member, _ in member })
@@ -73,7 +76,7 @@ enum PageDocuments {
         refusals.map { refusal in
           .object([
             "number": .int(refusal.number), "reason": .string("\(refusal.reason)"),
-            "writes": .list(refusal.writes.map { write($0.key, $0.value) }),
+            "writes": .list(refusal.writes.map { write($0.key, $0.value, isWhole: isWhole) }),
             "writtenMilliseconds": .int(refusal.writtenMilliseconds),
           ])
         }),
@@ -81,8 +84,9 @@ enum PageDocuments {
     ])
   }
 
-  static func past(_ past: KeyValueStore.PastValue) -> Document {
-    let value: [String: Document?] = past.value.map { members($0) } ?? ["missing": .bool(true)]
+  static func past(_ past: KeyValueStore.PastValue, isWhole: Bool) -> Document {
+    let value: [String: Document?] =
+      past.value.map { members($0, isWhole: isWhole) } ?? ["missing": .bool(true)]
     return .object(
       value.merging([
         "endedBy": past.endedBy.map { .string($0.hex) },

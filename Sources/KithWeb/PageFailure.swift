@@ -43,9 +43,9 @@ struct PageFailure: Error {
     }
   }
 
-  static let noSession: PageFailure = {
+  static let noCredentials: PageFailure = {
     var failure = PageFailure(
-      .refused, code: "session",
+      .refused, code: "credentials",
       "the page's address works once, and only while kith web runs: run kith web again")
     failure.http = .unauthorized
     return failure

@@ -23,28 +23,31 @@ struct PageGuard: Sendable {
   }
 
   enum Outcome: Equatable {
-    /// A file of the page, or a request with a session.
+    /// A file of the page, or a request with both secrets.
     case allowed
-    /// The request that begins a session.
-    case beginsSession
+    /// The request that trades the token for the secrets.
+    case tradesToken
     /// `Host`, `Origin` or `Sec-Fetch-Site` are not the page's.
     case foreign
     /// No page sends such a body without asking first.
     case wrongContentType
-    /// No session, or another one's.
-    case noSession
+    /// A secret is missing or wrong.
+    case noCredentials
   }
 
-  static let cookieName = "kith-session"
   static let keyHeader = "X-Kith-Key"
 
+  /// With the port: a browser keeps one cookie of a name for all ports, so two pages would take each
+  /// other's away.
+  let cookieName: String
   /// The names and addresses of the server, `host:port`.
   private let hosts: Set<String>
-  private let session: PageSession
+  private let credentials: PageCredentials
 
-  init(port: Int, session: PageSession) {
+  init(port: Int, credentials: PageCredentials) {
+    cookieName = "kith-page-\(port)"
     hosts = ["127.0.0.1:\(port)", "localhost:\(port)"]
-    self.session = session
+    self.credentials = credentials
   }
 
   func judge(_ request: Request) -> Outcome {
@@ -57,7 +60,7 @@ struct PageGuard: Sendable {
       let type = request.contentType?.prefix { $0 != ";" }.lowercased() ?? ""
       guard types.contains(type) else { return .wrongContentType }
     }
-    if request.path == "/api/session" { return .beginsSession }
-    return session.isOpened(byCookie: request.cookie, key: request.key) ? .allowed : .noSession
+    if request.path == "/api/token" { return .tradesToken }
+    return credentials.areHeld(cookie: request.cookie, key: request.key) ? .allowed : .noCredentials
   }
 }

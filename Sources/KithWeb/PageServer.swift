@@ -22,9 +22,9 @@ package struct PageServer: Service {
   /// Serves until the task is cancelled or its service group shuts down.
   package func run() async throws {
     var entropy = SystemRandom()
-    let (session, token) = PageSession.make(&entropy)
+    let (credentials, token) = PageCredentials.make(&entropy)
     let page = Page(accounts: web.accounts, usualStore: web.store)
-    let responder = PageResponder(page: page, session: session, onUse: web.onUse)
+    let responder = PageResponder(page: page, credentials: credentials, onUse: web.onUse)
     let application = Application(
       responder: responder,
       server: .http1(configuration: .init(idleTimeout: .seconds(60))),
@@ -62,19 +62,19 @@ final class PageResponder: HTTPResponder {
   ].joined(separator: "; ")
 
   private let page: Page
-  private let session: PageSession
+  private let credentials: PageCredentials
   private let onUse: @Sendable () -> Void
   /// Nil until the port is known.
   private let guarding = Mutex<PageGuard?>(nil)
 
-  init(page: Page, session: PageSession, onUse: @escaping @Sendable () -> Void) {
+  init(page: Page, credentials: PageCredentials, onUse: @escaping @Sendable () -> Void) {
     self.page = page
-    self.session = session
+    self.credentials = credentials
     self.onUse = onUse
   }
 
   func open(port: Int) {
-    guarding.withLock { $0 = PageGuard(port: port, session: session) }
+    guarding.withLock { $0 = PageGuard(port: port, credentials: credentials) }
   }
 
   func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
@@ -99,13 +99,13 @@ final class PageResponder: HTTPResponder {
 
   private func answer(_ request: Request) async throws -> Response {
     guard let guarding = guarding.withLock({ $0 }) else { throw PageFailure.foreign }
-    switch guarding.judge(.init(request)) {
+    switch guarding.judge(.init(request, cookie: guarding.cookieName)) {
     case .foreign: throw PageFailure.foreign
     case .wrongContentType:
       throw PageFailure(
         .usage, "a request that changes something has Content-Type application/json")
-    case .noSession: throw PageFailure.noSession
-    case .beginsSession: return try await beginSession(request)
+    case .noCredentials: throw PageFailure.noCredentials
+    case .tradesToken: return try await tradeToken(request, cookie: guarding.cookieName)
     case .allowed: break
     }
     if let file = PageFile(path: request.uri.path), request.method == .get {
@@ -116,26 +116,26 @@ final class PageResponder: HTTPResponder {
     return try await page.answer(request)
   }
 
-  private func beginSession(_ request: Request) async throws -> Response {
+  private func tradeToken(_ request: Request, cookie: String) async throws -> Response {
     struct Body: Decodable { var token: String }
-    guard request.method == .post else { throw PageFailure.noSession }
+    guard request.method == .post else { throw PageFailure.noCredentials }
     let body: Body = try await request.decoded(upTo: 4_096)
     var entropy = SystemRandom()
-    guard let secrets = session.begin(with: body.token, &entropy) else {
-      throw PageFailure.noSession
+    guard let secrets = credentials.trade(body.token, &entropy) else {
+      throw PageFailure.noCredentials
     }
     onUse()
     var response = Response(.object(["key": .string(secrets.key)]))
     response.setCookie(
       Cookie(
-        name: PageGuard.cookieName, value: secrets.cookie, path: "/", httpOnly: true,
+        name: cookie, value: secrets.cookie, path: "/", httpOnly: true,
         sameSite: .strict))
     return response
   }
 }
 
 extension PageGuard.Request {
-  init(_ request: Request) {
+  init(_ request: Request, cookie: String) {
     func header(_ name: String) -> String? {
       HTTPField.Name(name).flatMap { request.headers[$0] }
     }
@@ -143,7 +143,7 @@ extension PageGuard.Request {
       method: request.method.rawValue, path: request.uri.path, host: request.head.authority,
       origin: header("Origin"), fetchSite: header("Sec-Fetch-Site"),
       contentType: request.headers[.contentType],
-      cookie: request.cookies[PageGuard.cookieName]?.value,
+      cookie: request.cookies[cookie]?.value,
       key: header(PageGuard.keyHeader))
   }
 }

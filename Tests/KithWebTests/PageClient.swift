@@ -32,11 +32,11 @@ struct PageClient: Sendable {
   var cookie: String?
   var key: String?
 
-  /// A client of the page whose address this is, with a session.
+  /// A client that has traded the token of the page's address.
   static func opening(_ address: String) async throws -> PageClient {
     let parts = try #require(URL(string: address))
     var client = PageClient(port: try #require(parts.port))
-    let answer = try await client.post("/api/session", ["token": try #require(parts.fragment)])
+    let answer = try await client.post("/api/token", ["token": try #require(parts.fragment)])
     #expect(answer.status == 200)
     let cookie = try #require(answer.headers["set-cookie"])
     #expect(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"))

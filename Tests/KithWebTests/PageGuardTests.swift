@@ -4,16 +4,16 @@ import Testing
 @testable import KithWeb
 
 @Suite struct PageGuardTests {
-  private let session: PageSession
+  private let credentials: PageCredentials
   private let token: String
   private let secrets: (cookie: String, key: String)
   private let guarding: PageGuard
 
   init() throws {
     var entropy = SeededEntropy(seed: 1)
-    (session, token) = PageSession.make(&entropy)
-    secrets = try #require(session.begin(with: token, &entropy))
-    guarding = PageGuard(port: 4180, session: session)
+    (credentials, token) = PageCredentials.make(&entropy)
+    secrets = try #require(credentials.trade(token, &entropy))
+    guarding = PageGuard(port: 4180, credentials: credentials)
   }
 
   /// A request of the page itself.
@@ -47,7 +47,7 @@ import Testing
       "127.0.0.1:4180.evil.example", "[::1]:4180",
     ] as [String?])
   func hosts(host: String?) {
-    for path in ["/", "/page.js", "/api/session", "/api/status"] {
+    for path in ["/", "/page.js", "/api/token", "/api/status"] {
       var request = own("GET", path)
       request.host = host
       #expect(guarding.judge(request) == .foreign)
@@ -62,7 +62,7 @@ import Testing
       (nil, "same-site"), (nil, "none"),
     ] as [(String?, String?)])
   func origins(origin: String?, site: String?) {
-    for path in ["/api/session", "/api/write"] {
+    for path in ["/api/token", "/api/write"] {
       var request = own("POST", path)
       request.origin = origin
       request.fetchSite = site
@@ -80,7 +80,7 @@ import Testing
     var request = own("POST", "/api/write")
     request.contentType = type
     #expect(guarding.judge(request) == .wrongContentType)
-    request.path = "/api/session"
+    request.path = "/api/token"
     #expect(guarding.judge(request) == .wrongContentType)
   }
 
@@ -94,41 +94,41 @@ import Testing
     ] {
       var request = own("GET", "/api/status")
       (request.cookie, request.key) = (cookie, key)
-      #expect(guarding.judge(request) == .noSession)
+      #expect(guarding.judge(request) == .noCredentials)
     }
   }
 
-  @Test("the page's files and the beginning of a session need no session")
+  @Test("the page's files, and the trade of the token, need no secrets")
   func open() {
     var request = own("GET", "/")
     (request.cookie, request.key, request.fetchSite) = (nil, nil, "none")
     #expect(guarding.judge(request) == .allowed)
-    request = own("POST", "/api/session")
+    request = own("POST", "/api/token")
     (request.cookie, request.key) = (nil, nil)
-    #expect(guarding.judge(request) == .beginsSession)
+    #expect(guarding.judge(request) == .tradesToken)
   }
 }
 
-@Suite struct PageSessionTests {
-  @Test("the token begins one session, and nothing else begins one")
+@Suite struct PageCredentialsTests {
+  @Test("the token is traded once, and nothing else is")
   func once() throws {
     var entropy = SeededEntropy(seed: 2)
-    let (session, token) = PageSession.make(&entropy)
+    let (credentials, token) = PageCredentials.make(&entropy)
     #expect(token.count == 64)
     for wrong in ["", String(token.dropLast()), token + "0", token.uppercased()] {
-      #expect(session.begin(with: wrong, &entropy) == nil)
+      #expect(credentials.trade(wrong, &entropy) == nil)
     }
-    let secrets = try #require(session.begin(with: token, &entropy))
+    let secrets = try #require(credentials.trade(token, &entropy))
     #expect(Set([secrets.cookie, secrets.key, token]).count == 3)
-    #expect(session.begin(with: token, &entropy) == nil)
-    #expect(session.isOpened(byCookie: secrets.cookie, key: secrets.key))
+    #expect(credentials.trade(token, &entropy) == nil)
+    #expect(credentials.areHeld(cookie: secrets.cookie, key: secrets.key))
   }
 
-  @Test("nothing opens a session that has not begun")
+  @Test("no secrets count before the token was traded")
   func notBefore() {
     var entropy = SeededEntropy(seed: 3)
-    let (session, token) = PageSession.make(&entropy)
-    #expect(!session.isOpened(byCookie: token, key: token))
-    #expect(!session.isOpened(byCookie: "", key: ""))
+    let (credentials, token) = PageCredentials.make(&entropy)
+    #expect(!credentials.areHeld(cookie: token, key: token))
+    #expect(!credentials.areHeld(cookie: "", key: ""))
   }
 }

@@ -16,7 +16,7 @@ import Testing
 
   init() throws { directory = try TestDirectory() }
 
-  /// Runs the server, and hands the body a client with a session. With no name nobody is signed in.
+  /// Runs the server, and hands the body a client with the secrets. With no name nobody is signed in.
   private func withPage(
     signedInAs name: String? = "laptop", _ body: (PageClient, Accounts) async throws -> Void
   ) async throws {

@@ -38,13 +38,13 @@ struct WebCommand: AsyncParsableCommand {
     var configuration = options.accounts(passphrase: options.passphraseQuestion)
     try node.apply(to: &configuration)
     configuration.logger = ServiceLog.logger(options.quiet ? .error : .warning)
-    let link = PageLink(options: options, opens: open)
-    defer { link.remove() }
+    let address = PageAddress(options: options, opens: open)
+    defer { address.remove() }
     try await Accounts(configuration).use { accounts in
       try await accounts.openUsualStore(store)
       let page = WebPage(
-        accounts: accounts, store: store, port: webPort ?? 0, onReady: link.show,
-        onUse: link.remove)
+        accounts: accounts, store: store, port: webPort ?? 0, onReady: address.show,
+        onUse: address.remove)
       try await accounts.runUntilSignal(beside: make(page))
     }
   }

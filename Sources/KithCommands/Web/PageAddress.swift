@@ -4,7 +4,7 @@ import Kith
 import KithTerminal
 
 /// Shows the page's address to the person, or to the browser.
-struct PageLink: Sendable {
+struct PageAddress: Sendable {
   private let options: CommonOptions
   private let opens: Bool
   /// A page that leads to the address. The browser's arguments would show the secret to other users.

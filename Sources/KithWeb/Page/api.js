@@ -1,7 +1,7 @@
 // Requests to kith web, and the stream of its events.
 
 const keyName = "kith-key";
-let sessionKey = null;
+let pageKey = null;
 let token = "";
 
 export class ApiError extends Error {
@@ -13,25 +13,25 @@ export class ApiError extends Error {
 }
 
 const endedMessage =
-  "The link was used already, or kith web has ended. Run kith web again, and open its new link.";
+  "The address was used already, or kith web has ended. Run kith web again, and open its new address.";
 
-/** Trades the link's token for a key, or takes the key that this browser kept. */
-export async function openSession() {
+/** Trades the token of the address for a key, or takes the key that this browser kept. */
+export async function openPage() {
   token = location.hash.slice(1) || token;
   if (location.hash) history.replaceState(null, "", location.pathname + location.search);
-  sessionKey = keptKey();
+  pageKey = keptKey();
   if (token) {
     try {
-      const answer = await call("/api/session", { method: "POST", body: { token } });
-      sessionKey = answer.key;
-      try { localStorage.setItem(keyName, sessionKey); } catch { /* This tab alone has it. */ }
+      const answer = await call("/api/token", { method: "POST", body: { token } });
+      pageKey = answer.key;
+      try { localStorage.setItem(keyName, pageKey); } catch { /* This tab alone has it. */ }
       return;
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 401) throw error;
-      // The link may have been opened in this browser before: then the kept key counts.
+      // The address may have been opened in this browser before: then the kept key counts.
     }
   }
-  if (!sessionKey) throw new ApiError("session", endedMessage, 401);
+  if (!pageKey) throw new ApiError("credentials", endedMessage, 401);
 }
 
 function keptKey() {
@@ -40,7 +40,7 @@ function keptKey() {
 
 async function call(path, { method = "GET", body, raw, signal } = {}) {
   const headers = {};
-  if (sessionKey) headers["X-Kith-Key"] = sessionKey;
+  if (pageKey) headers["X-Kith-Key"] = pageKey;
   if (raw) headers["Content-Type"] = "application/octet-stream";
   else if (body !== undefined) headers["Content-Type"] = "application/json";
   let response;
@@ -59,7 +59,7 @@ async function call(path, { method = "GET", body, raw, signal } = {}) {
 }
 
 async function failure(response) {
-  if (response.status === 401) return new ApiError("session", endedMessage, 401);
+  if (response.status === 401) return new ApiError("credentials", endedMessage, 401);
   const document = await response.json().catch(() => null);
   const { code = "failure", message = `kith web answered with status ${response.status}.` } =
     document?.error ?? {};

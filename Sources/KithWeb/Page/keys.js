@@ -2,7 +2,7 @@
 
 import { app, emit, on } from "./app.js";
 import { byId, bytes, count, nameNode, plainName, setText, show } from "./dom.js";
-import { valueElement } from "./values.js";
+import { shownJSON, valueElement } from "./values.js";
 
 /** By key: { row, entry, haystack }. */
 const rows = new Map();
@@ -90,7 +90,7 @@ function setRow(entry) {
   setText(type.firstElementChild, entry.type);
   setText(size, bytes(entry.bytes));
   const isOpen = value.firstElementChild?.open === true;
-  value.replaceChildren(valueElement(entry, app.store));
+  value.replaceChildren(valueElement(entry, shownJSON(app.store, entry.key)));
   if (isOpen && "open" in value.firstElementChild) value.firstElementChild.open = true;
   if (item.row === current) value.querySelector("summary, button")?.setAttribute("tabindex", "0");
 }

@@ -2,7 +2,7 @@
 
 import { renderAccount, startAccount } from "./account.js";
 import { app, emit, now, on } from "./app.js";
-import { follow, openSession } from "./api.js";
+import { follow, openPage } from "./api.js";
 import { byId, count, nodes, plainName, setText, show, toast } from "./dom.js";
 import { renderDevices, startDevices } from "./devices.js";
 import { startEditor } from "./editor.js";
@@ -203,7 +203,7 @@ async function start() {
   for (const button of document.querySelectorAll("[data-close]")) {
     button.addEventListener("click", () => button.closest("dialog").close());
   }
-  // A new link of the same address changes only the fragment.
+  // A new token of the same address changes only the fragment.
   addEventListener("hashchange", () => { if (location.hash) location.reload(); });
   byId("skip").addEventListener("click", (event) => {
     event.preventDefault();
@@ -223,7 +223,7 @@ async function start() {
 async function connect() {
   for (;;) {
     try {
-      await openSession();
+      await openPage();
       break;
     } catch (error) {
       if (error.status === 401) return handlers.ended(error.message);

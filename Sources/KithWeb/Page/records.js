@@ -3,7 +3,7 @@
 import { app, deviceName, on, storeStatus } from "./app.js";
 import { get, post } from "./api.js";
 import { byId, bytes, h, moment, nameNode, plainName, setText, show, toast } from "./dom.js";
-import { valueElement } from "./values.js";
+import { shownJSON, valueElement } from "./values.js";
 import { undo } from "./writes.js";
 
 const changeLimit = 200;
@@ -27,6 +27,13 @@ export function renderUnshown() {
   loadUnshown();
 }
 
+/** A large value of an answer with `whole`; `pick` finds it there. It may be gone meanwhile. */
+const wholeJSON = (path, parameters, pick) => async () => {
+  const value = pick(await get(path, { ...parameters, whole: true }));
+  if (!value) throw new Error("It is not there any more.");
+  return value.json;
+};
+
 async function loadUnshown() {
   const { store } = app;
   if (!storeStatus()) return renderUnshownLists([], []);
@@ -46,7 +53,9 @@ function renderUnshownLists(hidden, refusals) {
   byId("hidden").replaceChildren(...hidden.map((entry) => h("li", { "data-key": entry.key },
     h("div", { class: "record-head" }, h("strong", {}, nameNode(entry.key)),
       h("span", { class: "badge" }, "hidden: does not fit")),
-    h("div", { class: "record-value" }, valueElement(entry)),
+    h("div", { class: "record-value" }, valueElement(entry, wholeJSON(
+      "/api/unshown", { store: app.store },
+      ({ hidden }) => hidden.find(({ key }) => key === entry.key)))),
     h("small", {}, `${entry.type}, ${bytes(entry.bytes)}, written by `,
       nameNode(deviceName(entry.device)), " on ", timeNode(entry.writtenMilliseconds)))));
   byId("refusals").replaceChildren(...refusals.map(refusalItem));
@@ -85,7 +94,10 @@ function refusalItem({ number, reason, writtenMilliseconds, writes }) {
           onclick: run("/api/unshown/clear", { through: number }, "Forgotten."),
         }, number > 1 ? "Forget up to here" : "Forget"))),
     h("ul", { class: "writes" }, ...writes.map((write) => h("li", {},
-      nameNode(write.key), " ", valueElement(write),
+      nameNode(write.key), " ", valueElement(write, wholeJSON(
+        "/api/unshown", { store: app.store },
+        ({ refusals }) => refusals.find((one) => one.number === number)
+          ?.writes.find(({ key }) => key === write.key))),
       write.bytes !== undefined && h("small", {}, ` ${write.type}, ${bytes(write.bytes)}`)))),
     h("small", {}, "written by this device on ", timeNode(writtenMilliseconds)));
 }
@@ -119,7 +131,9 @@ function renderHistory(values) {
         type: "button", "aria-label": `Bring back ${plainName(value.key)} as of number ${value.number}`,
         onclick: () => undo(app.store, value.key, value.number),
       }, "Bring back"))),
-    h("div", { class: "record-value" }, valueElement(value)),
+    h("div", { class: "record-value" }, valueElement(value, wholeJSON(
+      "/api/history", { store: app.store, key: value.key, limit: 1000 },
+      ({ values }) => values.find(({ number }) => number === value.number)))),
     h("small", {}, `number ${value.number}, until `, timeNode(value.endedMilliseconds),
       ...(value.endedBy === undefined ? [", ended by the quota"]
         : value.endedBy === app.status?.device ? [", ended by this device"]
@@ -142,7 +156,7 @@ function addChange({ reason, items }) {
       h("time", { datetime: time.toISOString() }, time.toLocaleTimeString("en-GB")),
       h("span", { class: `badge is-${reason}` }, reasonWords[reason] ?? reason),
       h("strong", {}, nameNode(item.key)),
-      h("span", { class: "record-value" }, valueElement(item))));
+      h("span", { class: "record-value" }, valueElement(item, shownJSON(app.store, item.key)))));
   }
   while (list.childElementCount > changeLimit) list.lastElementChild.remove();
   show(byId("changes-empty"), list.childElementCount === 0);

@@ -14,28 +14,31 @@ export function nodeOf(json) {
 
 /**
  * An element for an entry { key, type, bytes, json? }. Structured and long values unfold. A large
- * value has no JSON: with a store, it is the key's shown value, and is fetched on demand.
+ * value has no JSON: `fetchJSON` returns it on demand.
  */
-export function valueElement(entry, store) {
+export function valueElement(entry, fetchJSON) {
   if (entry.missing || entry.removed) {
     return h("span", { class: "faint" }, entry.removed ? "removed" : "the key was missing");
   }
   if (entry.json === undefined) {
-    return store === undefined ? h("span", { class: "faint" }, `${bytes(entry.bytes)}, too large to show here`)
-      : largeValue(entry, store);
+    return fetchJSON === undefined ? h("span", { class: "faint" }, `${bytes(entry.bytes)}, too large to show here`)
+      : largeValue(entry, fetchJSON);
   }
   const node = nodeOf(entry.json);
   return node ? nodeElement(node, entry.key) : valueNode(entry.json);
 }
 
-function largeValue(entry, store) {
+/** Fetches the JSON of a key's shown value. */
+export const shownJSON = (store, key) => async () => (await get("/api/value", { store, key })).json;
+
+function largeValue(entry, fetchJSON) {
   const place = h("span", { class: "large" });
   const button = h("button", {
     type: "button", class: "quiet", tabindex: "-1", "aria-label": `Show ${plainName(entry.key)}`,
     async onclick() {
       button.disabled = true;
       try {
-        const { json } = await get("/api/value", { store, key: entry.key });
+        const json = await fetchJSON();
         const node = nodeOf(json);
         const shown = node ? nodeElement(node, entry.key) : valueNode(json);
         if (shown instanceof HTMLDetailsElement) shown.open = true;

@@ -6,7 +6,7 @@ import { ApiError, get, post } from "./api.js";
 import {
   byId, bytes, clearProblem, count, h, nameNode, openDialog, perform, plainName, setText, show, toast,
 } from "./dom.js";
-import { valueElement } from "./values.js";
+import { shownJSON, valueElement } from "./values.js";
 
 /** The value's JSON that is shown now; null if the key is missing. */
 export async function shownJson(entry, store = app.store) {
@@ -66,7 +66,7 @@ function announce(edits, store) {
 export async function undo(store, key, to) {
   try {
     const answer = await post("/api/undo", { store, key, to });
-    toast([{ name: answer.key }, answer.removed ? " is missing again." : " has its earlier value again."]);
+    toast([{ name: answer.key }, answer.missing ? " is missing again." : " has its earlier value again."]);
     emit("recorded");
   } catch (error) {
     toast(error.message, { isError: true });
@@ -163,7 +163,7 @@ let removing = null;
 async function askToRemove(entry) {
   removing = entry;
   byId("remove-key").replaceChildren(nameNode(entry.key));
-  byId("remove-value").replaceChildren(valueElement(entry, app.store));
+  byId("remove-value").replaceChildren(valueElement(entry, shownJSON(app.store, entry.key)));
   setText(byId("remove-note"), app.status?.keepsHistory
     ? "It is removed on all devices. The history of this device keeps the value."
     : "It is removed on all devices. This device keeps no history, so nothing brings the value back.");

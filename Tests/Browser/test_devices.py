@@ -1,0 +1,163 @@
+"""Devices over their pages: pairing, revocation, devices that are away, and programs that end."""
+
+from case import Case
+from pages import KithPage
+
+
+class DeviceTests(Case):
+    def open_both(self, **values):
+        laptop = self.account(**values)
+        desktop = self.joined(laptop)
+        pages = [KithPage(self.browser(index), peer).open() for index, peer in enumerate((laptop, desktop))]
+        for page in pages:
+            page.wait_state("Everything is in step.")
+        return pages
+
+    def open_empty(self, index, name):
+        return KithPage(self.browser(index), self.peer(name).serve()).open()
+
+    def invite(self, page):
+        """Invites over a page; returns the code and the address."""
+        page.press("Invite a device", "header")
+        code = page.browser.wait_text("#pairing-code", "-")
+        address = page.browser.run("return document.querySelector('#pairing-body li code').textContent")
+        return code, address
+
+    def join(self, page, code, address):
+        browser = page.browser
+        browser.type("#join-code", code)
+        browser.type("#join-name", page.peer.name)
+        browser.run("document.querySelector('#join-form details').open = true")
+        browser.type("#join-address", address)
+        page.press("Join", "#join-form")
+
+    def test_pairing(self):
+        """two devices pair over two pages"""
+        laptop, desktop = self.open_empty(0, "laptop"), self.open_empty(1, "desktop")
+        laptop.wait_state("This device has no account yet.")
+        self.picture(laptop.browser, "1-welcome")
+        laptop.browser.type("#create-name", "laptop")
+        laptop.press("Create the account")
+        laptop.peer.secrets.append(laptop.browser.wait_text("#recovery-key", "-"))
+        self.picture(laptop.browser, "2-recovery-key")
+        laptop.browser.click("#recovery-sure")
+        laptop.press("Done", "#recovery")
+        laptop.wait_state("only device")
+        laptop.add("theme", "dark")
+
+        code, address = self.invite(laptop)
+        self.assertRegex(code, r"^\d{4}-\d{4}$")
+        self.assertGreater(laptop.browser.run(
+            "return document.querySelector('.qr path').getBBox().width"), 20)
+        self.picture(laptop.browser, "3-invitation")
+        # A mistyped code is a lost try, and says so on both pages.
+        wrong = ("1" if code[0] == "0" else "0") + code[1:]
+        self.join(desktop, wrong, address)
+        desktop.browser.wait_text("#pairing-title", "did not join")
+        laptop.browser.wait_text("#pairing-tries", "2 tries left")
+        desktop.press("Close", "#pairing")
+        desktop.wait_closed("pairing")
+
+        self.join(desktop, code, address)
+        laptop.browser.wait_text("#pairing-title", "Is this your device?")
+        desktop.browser.wait_text("#pairing-title", "Is this your other device?")
+        # Each page asks a person to compare what the other one shows.
+        self.assertEqual(laptop.fingerprints, desktop.fingerprints[::-1])
+        self.assertEqual(len(set(laptop.fingerprints)), 2)
+        self.picture(laptop.browser, "4-fingerprints-inviting")
+        self.picture(desktop.browser, "4-fingerprints-joining")
+        desktop.press("Both are the same: join")
+        laptop.press("Both are the same: admit it")
+        for page in (laptop, desktop):
+            page.browser.wait_text("#pairing-title", "Done")
+        self.picture(desktop.browser, "5-joined")
+        for page in (laptop, desktop):
+            page.press("Close", "#pairing")
+            page.wait_state("Everything is in step.")
+        desktop.wait_value("theme", "dark")
+        self.picture(desktop.browser, "6-in-step")
+        # The code is on no page any more.
+        self.assertNotIn(code, laptop.browser.run("return document.documentElement.outerHTML"))
+
+    def test_refused_pairing(self):
+        """a device that a person does not admit stays out"""
+        laptop, stranger = KithPage(self.browser(), self.account(theme="dark")).open(), self.open_empty(1, "stranger")
+        self.join(stranger, *self.invite(laptop))
+        laptop.browser.wait_text("#pairing-title", "Is this your device?")
+        stranger.press("Both are the same: join")
+        laptop.press("Do not admit it")
+        laptop.browser.wait_text("#pairing-title", "did not join")
+        stranger.browser.wait_text("#pairing-title", "did not join")
+        stranger.press("Close", "#pairing")
+        stranger.wait_state("This device has no account yet.")
+        laptop.press("Close", "#pairing")
+        laptop.wait_state("only device")
+        self.assertEqual(len(laptop.peer.status["devices"]), 1)
+
+    def test_revocation(self):
+        """a revocation shows on both pages"""
+        laptop, desktop = self.open_both(theme="dark")
+        laptop.press("Revoke desktop")
+        laptop.browser.wait_text("#revoke", "cannot be undone")
+        self.assertTrue(laptop.browser.run("return document.querySelector('#revoke-do').disabled"))
+        self.picture(laptop.browser, "revoke")
+        laptop.browser.click("#revoke-sure")
+        laptop.browser.click("#revoke-do")
+        laptop.wait_closed("revoke")
+        laptop.wait_state("only device")
+        desktop.wait_state("This device was revoked.")
+        laptop.browser.click("#former-count")
+        laptop.browser.wait_text("#former", "revoked")
+        self.picture(laptop.browser, "revoked-by-this-device")
+        self.picture(desktop.browser, "revoked-this-device")
+        # It reads no later write, and cannot write.
+        laptop.set("theme", "light")
+        desktop.browser.click("#add")
+        desktop.browser.type("#editor-key", "late")
+        desktop.browser.type("#editor-value", "late")
+        desktop.save()
+        desktop.browser.wait_text("#editor .problem", "removed from the account")
+        self.assertEqual(desktop.value("theme"), "dark")
+        self.assertEqual(laptop.peer.values, {"theme": "light"})
+
+    def test_rename_and_away(self):
+        """a device is renamed, goes away, and comes back"""
+        laptop, desktop = self.open_both(theme="dark")
+        laptop.press("Rename desktop")
+        laptop.browser.type("#rename-name", "studio")
+        laptop.browser.click("#rename-do")
+        laptop.wait_closed("rename")
+        for page in (laptop, desktop):
+            page.browser.wait("the new name", lambda: page.device("studio"))
+        desktop.peer.page.stop()
+        desktop.wait_state("kith web does not answer.")
+        self.assertEqual(desktop.value("theme"), "dark")
+        laptop.wait_state("No other device is in touch.")
+        laptop.set("theme", "light")
+        laptop.browser.wait_text("#state-detail", "waits")
+        self.picture(laptop.browser, "away")
+        self.picture(desktop.browser, "program-ended")
+        # A new run of the program has a new address; the values are there.
+        desktop.peer.serve(laptop.peer)
+        desktop.open()
+        desktop.wait_value("theme", "light")
+        laptop.wait_state("Everything is in step.")
+
+    def test_node_of_another_program(self):
+        """a node of another program ends, and comes back"""
+        laptop = self.peer("laptop")
+        laptop.create_account()
+        laptop.kith("set", "theme", "dark")
+        node = laptop.run()
+        page = KithPage(self.browser(), laptop.serve()).open()
+        page.wait_value("theme", "dark")
+        page.browser.wait_text("#node", "Another program runs the node.")
+        node.kill()
+        # The page's program takes the directory over.
+        page.browser.wait_text("#node", "This page's program runs the node")
+        page.set("theme", "light")
+        self.assertEqual(laptop.values, {"theme": "light"})
+        laptop.run()
+        page.browser.wait_text("#node", "Another program runs the node.")
+        page.set("theme", "blue")
+        self.assertEqual(laptop.values, {"theme": "blue"})
