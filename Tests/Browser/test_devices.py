@@ -50,13 +50,15 @@ class DeviceTests(Case):
         self.assertGreater(laptop.browser.run(
             "return document.querySelector('.qr path').getBBox().width"), 20)
         self.picture(laptop.browser, "3-invitation")
-        # A mistyped code is a lost try, and says so on both pages.
-        wrong = ("1" if code[0] == "0" else "0") + code[1:]
-        self.join(desktop, wrong, address)
-        desktop.browser.wait_text("#pairing-title", "did not join")
+        # The check digit finds a mistyped code; another code is a lost try, on both pages.
+        mistyped = ("1" if code[0] == "0" else "0") + code[1:]
+        for wrong, answer in ((mistyped, "Nothing was sent"), ("0000-0000", "has another code")):
+            self.join(desktop, wrong, address)
+            desktop.browser.wait_text("#pairing-title", "did not join")
+            self.assertIn(answer, desktop.browser.text("#pairing-body"))
+            desktop.press("Close", "#pairing")
+            desktop.wait_closed("pairing")
         laptop.browser.wait_text("#pairing-tries", "2 tries left")
-        desktop.press("Close", "#pairing")
-        desktop.wait_closed("pairing")
 
         self.join(desktop, code, address)
         laptop.browser.wait_text("#pairing-title", "Is this your device?")

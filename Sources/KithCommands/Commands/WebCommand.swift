@@ -36,6 +36,8 @@ struct WebCommand: AsyncParsableCommand {
     DescriptorLimit.raise()
     let store = try store.identifier
     var configuration = options.accounts(passphrase: options.passphraseQuestion)
+    // A device that the page makes gets the configured passphrase: no person is asked for one.
+    if try options.isSignedOut { configuration.passphrase = options.passphraseSource?.read }
     try node.apply(to: &configuration)
     configuration.logger = ServiceLog.logger(options.quiet ? .error : .warning)
     let address = PageAddress(options: options, opens: open)
