@@ -8,8 +8,8 @@ import signal
 import subprocess
 import time
 
-BINARIES = pathlib.Path(os.environ.get("KITH_PRODUCTS", ".build/debug")).absolute()
-KITH = BINARIES / "kith-web"
+PRODUCTS = pathlib.Path(os.environ.get("KITH_PRODUCTS", ".build/debug")).absolute()
+KITH = PRODUCTS / "kith-web"
 LIMIT = 20  # seconds
 
 
