@@ -15,7 +15,8 @@ struct PageFailure: Error {
 
   init(_ status: CommandStatus, code: String? = nil, _ message: String) {
     self.code = code ?? "\(status)"
-    self.message = message
+    // Commands put `kith:` before it.
+    self.message = message.prefix(1).uppercased() + message.dropFirst()
     self.status = status
     http =
       switch status {

@@ -10,6 +10,8 @@ import time
 
 PRODUCTS = pathlib.Path(os.environ.get("KITH_PRODUCTS", ".build/debug")).absolute()
 KITH = PRODUCTS / "kith-web"
+# Without settings of the person who runs the tests.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("KITH_")}
 LIMIT = 20  # seconds
 
 
@@ -35,7 +37,7 @@ class Program:
         with open(self.outputs[0], "w") as out, open(self.outputs[1], "w") as error:
             self.process = subprocess.Popen(
                 [str(word) for word in arguments], stdin=subprocess.DEVNULL, stdout=out,
-                stderr=error, env=environment)
+                stderr=error, env=environment or ENVIRONMENT)
 
     @property
     def out(self):
@@ -88,7 +90,7 @@ class Peer:
         """Runs a command in the directory, and returns what it printed."""
         done = subprocess.run(
             [KITH, *arguments], input=text, capture_output=True, text=True, timeout=60,
-            env={**os.environ, "KITH_DIRECTORY": str(self.directory)})
+            env={**ENVIRONMENT, "KITH_DIRECTORY": str(self.directory)})
         if done.returncode != status:
             raise AssertionError(
                 f"kith {' '.join(arguments)} ended with {done.returncode}: {done.stderr}")
@@ -154,8 +156,11 @@ class Peer:
         """Ends all programs; returns what went wrong with them."""
         wrong = []
         for program in reversed(self.programs):
-            if not program.was_killed and program.stop() != 0:
-                wrong.append(f"{program.name} ended with status {program.process.returncode}")
+            try:
+                if not program.was_killed and program.stop() != 0:
+                    wrong.append(f"{program.name} ended with status {program.process.returncode}")
+            except AssertionError as error:
+                wrong.append(str(error))
             for secret in self.secrets:
                 if secret in program.error:
                     wrong.append(f"{program.name} printed a secret to standard error")

@@ -48,6 +48,10 @@ def main():
     try:
         runner = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Result)
         result = runner.run(unittest.TestSuite(tests))
+    except KeyboardInterrupt:
+        for test in tests:
+            test.doCleanups()
+        raise
     finally:
         Browsers.quit()
     sys.exit(not result.wasSuccessful())

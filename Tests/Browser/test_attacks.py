@@ -1,5 +1,7 @@
 """A foreign page in the browser that has the page of kith web open, and hostile values on the page."""
 
+import json
+
 from attackers import Attacker, Caller, Naive, Name
 from case import Case
 from pages import KithPage
@@ -13,7 +15,6 @@ HOSTILE = {
     "quotes": "\"'`><b onmouseover=alert(1)>${alert(1)}{{alert(1)}}",
     "style": "<style>*{display:none}</style>",
     "direction": "safe\u202egnp.exe\u2066 \u200f!",
-    "controls": "a\u0000\u0007\u001b[31mred\u2028\ufeffend",
     "entity": "&lt;b&gt; &#x3c;",
     "<img src=x onerror=window.ran=1>": "as a key",
     "__proto__": "polluted",
@@ -32,9 +33,11 @@ class AttackTests(Case):
         return peer, page
 
     def attack(self, browser, page_of_attacker, target, attacks):
-        """Opens the attacker's page in a new window; returns what its attacks learned."""
+        """Opens the attacker's page in another window; returns what its attacks learned."""
         windows = browser.get("/window/handles")
-        browser.post("/window", handle=browser.post("/window/new", type="window")["handle"])
+        if len(windows) == 1:
+            windows.append(browser.post("/window/new", type="window")["handle"])
+        browser.post("/window", handle=windows[1])
         browser.forget()
         browser.open(page_of_attacker)
         browser.wait("the attacker's script", lambda: browser.run("return typeof attack") == "function")
@@ -137,7 +140,8 @@ class AttackTests(Case):
         # A browser keeps cookies by host, so a server on another port of 127.0.0.1 gets them.
         page.browser.open(f"http://127.0.0.1:{thief.port}/")
         stolen = page.browser.wait("the cookie", lambda: [
-            request["headers"]["Cookie"] for request in thief.requests if "Cookie" in request["headers"]])[0]
+            request["headers"]["Cookie"] for request in thief.requests
+            if "Cookie" in request["headers"]])[0]
         own = [secret for secret in peer.secrets if secret in stolen]
         self.assertEqual(len(own), 1, "the cookie of the page is among those that the thief got")
         # The key is kept to the page's own port, and no script reads the cookie.
@@ -175,14 +179,26 @@ class AttackTests(Case):
         page.wait_value("theme", "dark-as-night")
         self.check_untouched(peer, page)
 
+    def test_two_pages(self):
+        """two pages in one browser keep apart"""
+        laptop, page = self.open_victim()
+        other = self.account("desktop", theme="another account")
+        windows = page.browser.get("/window/handles")
+        window = page.browser.post("/window/new", type="window")["handle"]
+        page.browser.post("/window", handle=window)
+        KithPage(page.browser, other).open().wait_value("theme", "another account")
+        page.browser.post("/window", handle=windows[0])
+        page.browser.open(laptop.root)
+        page.wait_value("theme", "dark-as-night")
+        self.check_untouched(laptop, page)
+        self.assertEqual(other.values, {"theme": "another account"})
+
     def test_hostile_values(self):
         """hostile values stay text"""
         peer = self.account()
-        caller_values = {**HOSTILE}
-        for key, value in caller_values.items():
-            peer.kith("set", "--", key, value) if "\0" not in key + value else None
-        peer.kith("import", "-", text='{"controls": "a\\u0000\\u0007\\u001b[31mred\\u2028\\ufeffend",'
-                  '"nested": {"<b>": ["<img src=x onerror=window.ran=2>", {"__proto__": "</span><i>"}]}}')
+        values = {**HOSTILE, "controls": "a\0\7\33[31mred\u2028\ufeffend", "nested": {
+            "<b>": ["<img src=x onerror=window.ran=2>", {"__proto__": "</span><i>"}]}}
+        peer.kith("import", "-", text=json.dumps(values))
         page = KithPage(self.browser(), peer).open()
         browser = page.browser
         # Reports of the policy, from the first moment that a script can listen.
@@ -195,7 +211,7 @@ class AttackTests(Case):
         rows = browser.run("return [...document.querySelectorAll('#key-rows tr')].map((row) => "
                            "[row.dataset.key, row.querySelector('.value').textContent])")
         shown = dict(rows)
-        self.assertEqual(set(shown), {*HOSTILE, "nested"})
+        self.assertEqual(set(shown), set(values))
         for key in ("image", "script", "svg", "link", "quotes", "style", "entity", "__proto__"):
             self.assertEqual(shown[key], HOSTILE[key])
         # Characters that reorder or hide text are shown by their numbers.
@@ -214,9 +230,11 @@ class AttackTests(Case):
         self.assertIsNone(browser.run("return window.ran ?? null"))
         self.assertEqual(browser.run("return window.blocked"), [])
         self.assertEqual(browser.run(
-            "return document.querySelectorAll('#key-rows :is(img, script, svg, style, a, b, i)').length"), 0)
+            "return document.querySelectorAll('#key-rows :is(img, script, svg, style, a, b, i)').length"),
+            0)
         self.assertIsNone(browser.run("return ({}).polluted ?? null"))
-        self.assertEqual([line for line in browser.read_console() if "Security" in line or "Error" in line], [])
+        wrong = [line for line in browser.read_console() if "Security" in line or "Error" in line]
+        self.assertEqual(wrong, [])
         with self.assertRaisesRegex(Exception, "no such alert"):
             browser.get("/alert/text")
         self.picture(browser, "hostile-values")

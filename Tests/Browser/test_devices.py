@@ -83,7 +83,8 @@ class DeviceTests(Case):
 
     def test_refused_pairing(self):
         """a device that a person does not admit stays out"""
-        laptop, stranger = KithPage(self.browser(), self.account(theme="dark")).open(), self.open_empty(1, "stranger")
+        laptop = KithPage(self.browser(), self.account(theme="dark")).open()
+        stranger = self.open_empty(1, "stranger")
         self.join(stranger, *self.invite(laptop))
         laptop.browser.wait_text("#pairing-title", "Is this your device?")
         stranger.press("Both are the same: join")

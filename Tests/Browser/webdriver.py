@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -79,6 +80,7 @@ class Browser:
         }
         session = driver.call("POST", "/session", {"capabilities": {"alwaysMatch": capabilities}})
         self.path = "/session/" + session["sessionId"]
+        self.process = session["capabilities"].get("goog:processID")
 
     def get(self, path):
         return self.driver.call("GET", self.path + path)
@@ -87,7 +89,11 @@ class Browser:
         return self.driver.call("POST", self.path + path, body)
 
     def quit(self):
-        self.driver.call("DELETE", self.path)
+        try:
+            self.driver.call("DELETE", self.path)
+        except (Failure, OSError):
+            if self.process:
+                os.kill(self.process, signal.SIGKILL)
 
     def open(self, url):
         self.post("/url", url=url)
@@ -156,7 +162,7 @@ class Browser:
             self.wait("", has_part, limit)
         except AssertionError:
             raise AssertionError(
-                f"waited {limit} s for “{part}” in {css}, which shows “{seen and seen[0]}”") from None
+                f"waited {limit} s for “{part}” in {css}: it shows “{seen and seen[0]}”") from None
         return seen[0]
 
     # What happened

@@ -33,6 +33,8 @@ export function showPairing(next) {
     return;
   }
   role = next.role;
+  // Not before: a mistyped code is corrected.
+  if (role === "joiner" && next.state === "done") byId("join-form").reset();
   if (!dialog.open) openDialog(dialog);
   const view = views[`${next.role} ${next.state}`] ?? views[next.state];
   // The steps that last are changed in place: a click or an opened part is not lost.
@@ -195,14 +197,13 @@ function tick() {
   setText(place, rest > 0 ? `The code is valid for ${duration(rest)}.` : "The code is no longer valid.");
 }
 
-async function join(form) {
+async function join() {
   role = "joiner";
   const address = byId("join-address").value.trim();
   await post("/api/join", {
     code: byId("join-code").value.trim(), name: byId("join-name").value.trim(),
     address: address || undefined,
   });
-  form.reset();
 }
 
 export function startPairing() {
@@ -211,7 +212,7 @@ export function startPairing() {
   const form = byId("join-form");
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    perform(form, () => join(form));
+    perform(form, join);
   });
   // Escape neither answers a question nor hides a pairing that goes on.
   byId("pairing").addEventListener("cancel", (event) => {
