@@ -42,7 +42,7 @@ struct Page: Sendable {
     let query = Query(request)
     switch (request.method, request.uri.path) {
     case (.get, "/api/status"): return Response(document(try await accounts.report()))
-    case (.get, "/api/events"): return events(try query.text("store"), request.body)
+    case (.get, "/api/events"): return events(try query.store(), request.body)
     case (.get, "/api/value"): return try await value(query)
     case (.get, "/api/unshown"): return try await unshown(query)
     case (.get, "/api/history"): return try await history(query)
@@ -59,7 +59,7 @@ struct Page: Sendable {
     case (.post, "/api/devices/rename"): return try await rename(request.decoded())
     case (.post, "/api/devices/revoke"): return try await revoke(request.decoded())
     case (.post, "/api/devices/meet"): return try await meet(request.decoded())
-    case (.post, "/api/invite"): return try await invite(request.decoded())
+    case (.post, "/api/invite"): return try invite()
     case (.post, "/api/join"): return try await join(request.decoded())
     case (.post, "/api/pairing/answer"): return try await answerPairing(request.decoded())
     case (.post, "/api/pairing/cancel"):
@@ -275,11 +275,9 @@ extension Page {
     return Response(.members([]))
   }
 
-  private struct Invite: Decodable { var addresses: [String]? }
-
-  private func invite(_ body: Invite) async throws -> Response {
+  private func invite() throws -> Response {
     try requireAccount(true)
-    try pairing.begin(.invite(addresses: body.addresses ?? []))
+    try pairing.begin(.invite)
     return Response(.members([]))
   }
 
@@ -295,10 +293,13 @@ extension Page {
     return Response(.members([]))
   }
 
-  private struct Answer: Decodable { var accept: Bool }
+  private struct Answer: Decodable {
+    var accept: Bool
+    var device: String
+  }
 
   private func answerPairing(_ body: Answer) async throws -> Response {
-    pairing.answer(body.accept)
+    pairing.answer(body.accept, about: try Query.device(body.device))
     return Response(.members([]))
   }
 
@@ -341,9 +342,16 @@ struct Query {
     return String(text)
   }
 
+  func store() throws -> String {
+    guard let store = StoreIdentifier(try text("store")) else {
+      throw PageFailure(.usage, "this is no store's name")
+    }
+    return store.rawValue
+  }
+
   func number(_ name: String) -> Int? { (try? text(name)).flatMap { Int($0) } }
 
-  /// Whether also large values are told.
+  /// Whether also large values are sent.
   var isWhole: Bool { (try? text("whole")) == "true" }
 
   func device() throws -> DeviceID { try Self.device(text("device")) }

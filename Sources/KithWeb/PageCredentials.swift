@@ -2,7 +2,7 @@ import KithCrypto
 import Synchronization
 
 /// The secrets of one run of the page: a token that is traded once, for the cookie and the key that
-/// the browser then shows with each request. Memory keeps their digests only.
+/// the browser then shows with each request. Memory keeps their digests.
 final class PageCredentials: Sendable {
   private enum State {
     case awaited(token: Digest256)

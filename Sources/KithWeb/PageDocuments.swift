@@ -3,13 +3,13 @@ import Kith
 import KithCommands
 import KithCore
 
-/// How the page is told values, changes and writes. Values are texts of canonical JSON, because
+/// Values, changes and writes as the page gets them. Values are texts of canonical JSON, because
 /// numbers of JavaScript would lose 64-bit integers and `1.0`.
 enum PageDocuments {
-  /// A larger value is told only on demand.
+  /// A larger value is sent only on demand.
   static let shownBytes = 4_096
 
-  /// `isWhole`: tell the value whatever its size.
+  /// `isWhole`: send the value whatever its size.
   static func entry(_ key: String, _ value: PropertyListValue, isWhole: Bool = false) -> Document {
     .object(["key": .string(key)].merging(members(value, isWhole: isWhole)) { key, _ in key })
   }

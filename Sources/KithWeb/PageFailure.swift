@@ -4,7 +4,7 @@ import KithCommands
 import KithTerminal
 import NIOCore
 
-/// A request that was not performed, as the page is told it.
+/// A request that was not performed, as the page gets it.
 struct PageFailure: Error {
   var code: String
   var message: String

@@ -40,19 +40,20 @@ struct PageGuard: Sendable {
   /// With the port: a browser keeps one cookie of a name for all ports, so two pages would take each
   /// other's away.
   let cookieName: String
-  /// The names and addresses of the server, `host:port`.
-  private let hosts: Set<String>
+  /// The address of the server, `host:port`. Not `localhost`, which may lead to `::1`, where another
+  /// user may have a server.
+  private let host: String
   private let credentials: PageCredentials
 
   init(port: Int, credentials: PageCredentials) {
     cookieName = "kith-page-\(port)"
-    hosts = ["127.0.0.1:\(port)", "localhost:\(port)"]
+    host = "127.0.0.1:\(port)"
     self.credentials = credentials
   }
 
   func judge(_ request: Request) -> Outcome {
-    guard let host = request.host?.lowercased(), hosts.contains(host) else { return .foreign }
-    if let origin = request.origin, origin.lowercased() != "http://\(host)" { return .foreign }
+    guard request.host == host else { return .foreign }
+    guard [nil, "http://\(host)"].contains(request.origin) else { return .foreign }
     guard request.path.hasPrefix("/api/") else { return .allowed }
     guard ["same-origin", nil].contains(request.fetchSite) else { return .foreign }
     if request.method != "GET" {

@@ -29,14 +29,17 @@ final class Pairing: Sendable {
   }
 
   enum Job: Sendable {
-    case invite(addresses: [String])
+    case invite
     case join(code: String, name: String, address: String?)
   }
 
-  /// Invitations end then.
+  /// Invitations end then, and after so many wrong codes (`Docs/Protocol.md`, "Pairing").
   private static let milliseconds: UInt64 = 600_000
+  private static let tries = 3
 
   private struct Content {
+    /// Of the newest job. Older ones, which may still wind down, change nothing.
+    var number = 0
     var state: State?
     var answer: AsyncStream<Bool>.Continuation?
     var cancel: AsyncStream<Never>.Continuation?
@@ -46,45 +49,60 @@ final class Pairing: Sendable {
 
   private let accounts: Accounts
   private let content = Mutex(Content())
-  private let jobs: AsyncStream<Job>
-  private let job: AsyncStream<Job>.Continuation
+  private let jobs: AsyncStream<(number: Int, job: Job)>
+  private let newJobs: AsyncStream<(number: Int, job: Job)>.Continuation
 
   init(_ accounts: Accounts) {
     self.accounts = accounts
-    (jobs, job) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1))
+    (jobs, newJobs) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 
   /// Performs the jobs, one after the other, until it is cancelled.
   func run() async {
-    for await job in jobs {
+    for await (number, job) in jobs {
       let (cancelled, cancel) = AsyncStream<Never>.makeStream()
-      content.withLock { $0.cancel = cancel }
+      let isWanted = content.withLock { content in
+        guard content.number == number, content.state != nil else { return false }
+        content.cancel = cancel
+        return true
+      }
+      guard isWanted else { continue }
       await withTaskGroup(of: Void.self) { group in
-        group.addTask { await self.perform(job) }
+        group.addTask { await self.perform(job, number) }
         group.addTask { for await _ in cancelled {} }
         await group.next()
         group.cancelAll()
       }
-      content.withLock { ($0.cancel, $0.answer) = (nil, nil) }
+      content.withLock { content in
+        if content.number == number { (content.cancel, content.answer) = (nil, nil) }
+      }
     }
   }
 
   /// - Throws: ``PageFailure`` if a pairing is under way.
   func begin(_ job: Job) throws(PageFailure) {
-    let isFree = content.withLock { content in
-      guard content.state.map(\.hasEnded) ?? true else { return false }
+    let number = content.withLock { content -> Int? in
+      guard content.state.map(\.hasEnded) ?? true else { return nil }
       if case .join = job { content.state = .searching } else { content.state = .opening }
-      return true
+      content.cancel?.finish()
+      (content.cancel, content.answer) = (nil, nil)
+      content.number += 1
+      return content.number
     }
-    guard isFree else {
+    guard let number else {
       throw PageFailure(.refused, "another pairing is under way; cancel it first")
     }
     tell()
-    self.job.yield(job)
+    newJobs.yield((number, job))
   }
 
-  func answer(_ isWanted: Bool) {
-    let answer = content.withLock { content in
+  /// Answers the question about a device. Does nothing if another one is asked about by now: nobody
+  /// has compared its fingerprint.
+  func answer(_ isWanted: Bool, about device: DeviceID) {
+    let answer = content.withLock { content -> AsyncStream<Bool>.Continuation? in
+      guard case .asking(_, let asked, _, _) = content.state, asked.id == device else {
+        return nil
+      }
       defer { content.answer = nil }
       return content.answer
     }
@@ -122,42 +140,45 @@ final class Pairing: Sendable {
     }
   }
 
-  /// Does nothing once the pairing was cancelled.
-  private func show(_ state: State) {
+  /// Does nothing once the pairing was cancelled, or another one has begun.
+  private func show(
+    _ state: State, _ number: Int, asking answer: AsyncStream<Bool>.Continuation? = nil
+  ) {
     content.withLock { content in
-      if content.state != nil { content.state = state }
+      guard content.number == number, content.state != nil else { return }
+      (content.state, content.answer) = (state, answer)
     }
     tell()
   }
 
-  private func perform(_ job: Job) async {
+  private func perform(_ job: Job, _ number: Int) async {
     let role: Role = if case .join = job { .joiner } else { .inviter }
     do {
       switch job {
-      case .invite(let addresses):
-        show(.done(role, try await invite(addresses)))
+      case .invite:
+        show(.done(role, try await invite(number)), number)
       case .join(let code, let name, let address):
         try await accounts.signIn(
           code: code, name: name, address: address,
-          onProgress: { self.show(.pulling($0)) },
+          onProgress: { self.show(.pulling($0), number) },
           confirm: { inviter, fingerprint in
-            await self.ask(role, inviter, fingerprint, notice: nil)
+            await self.ask(role, inviter, fingerprint, notice: nil, number)
           })
-        show(.done(role, nil))
+        show(.done(role, nil), number)
       }
     } catch {
-      show(.failed(role, PageFailure(error)))
+      show(.failed(role, PageFailure(error)), number)
     }
   }
 
-  private func invite(_ addresses: [String]) async throws -> PairingDevice {
+  private func invite(_ number: Int) async throws -> PairingDevice {
     let node = try accounts.nodeAccess
     let ends = PageDocuments.now + Self.milliseconds
-    return try await node.invite(addresses: addresses, hasCode: true) { invitation in
-      self.show(.waiting(invitation, triesLeft: 3, ends: ends))
+    return try await node.invite(hasCode: true) { invitation in
+      self.show(.waiting(invitation, triesLeft: Self.tries, ends: ends), number)
     } onWrongCode: { left in
       self.content.withLock { content in
-        if case .waiting(let invitation, _, let ends) = content.state {
+        if content.number == number, case .waiting(let invitation, _, let ends) = content.state {
           content.state = .waiting(invitation, triesLeft: left, ends: ends)
         }
       }
@@ -167,23 +188,23 @@ final class Pairing: Sendable {
       let notice = SharedNames.notice(
         candidate.name, candidate.fingerprint, among: status?.devices ?? [])
       let own = status?.device.map { Fingerprint(of: $0).description } ?? ""
-      return await self.ask(.inviter, candidate, own, notice: notice)
+      return await self.ask(.inviter, candidate, own, notice: notice, number)
     }
   }
 
   /// No answer means no.
   private func ask(
-    _ role: Role, _ device: PairingDevice, _ fingerprint: String, notice: String?
+    _ role: Role, _ device: PairingDevice, _ fingerprint: String, notice: String?, _ number: Int
   ) async -> Bool {
     let (answers, answer) = AsyncStream<Bool>.makeStream()
-    content.withLock { $0.answer = answer }
-    show(.asking(role, device, ownFingerprint: fingerprint, notice: notice))
+    show(
+      .asking(role, device, ownFingerprint: fingerprint, notice: notice), number, asking: answer)
     var isWanted = false
     for await given in answers {
       isWanted = given
       break
     }
-    if isWanted { show(.admitting(role)) }
+    if isWanted { show(.admitting(role), number) }
     return isWanted
   }
 }

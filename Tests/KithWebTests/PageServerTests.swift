@@ -210,13 +210,22 @@ import Testing
       #expect(text.contains("\"code\":\"") && text.contains("\"triesLeft\":3"))
       answer = try await page.post("/api/invite")
       #expect(answer.status == 422)
+      #expect(try await page.get("/api/events?store=").status == 400)
       answer = try await page.post(
         "/api/join", ["code": "0000-0000", "name": "desktop"])
       #expect(answer.status == 409)
-      _ = try await page.post("/api/pairing/cancel")
-      _ = try await page.stream("/api/events?store=default") {
-        $0.contains("event: pairing\ndata: null")
+      // One that begins before the last has wound down, and one that is cancelled before it begins.
+      for _ in 0..<3 {
+        _ = try await page.post("/api/pairing/cancel")
+        _ = try await page.stream("/api/events?store=default") {
+          $0.contains("event: pairing\ndata: null")
+        }
+        #expect(try await page.post("/api/invite").status == 200)
       }
+      _ = try await page.stream("/api/events?store=default") {
+        $0.contains("\"state\":\"waiting\"")
+      }
+      _ = try await page.post("/api/pairing/cancel")
     }
   }
 
@@ -232,18 +241,28 @@ import Testing
         let token = try #require(waiting.firstMatch(of: /"token":"([^"]+)"/)).output.1
         _ = try await joiner.post(
           "/api/join", ["code": String(token), "name": "desktop"])
-        func asking(_ page: PageClient) async throws -> Set<String> {
+        func asking(_ page: PageClient) async throws -> (prints: Set<String>, device: String) {
           let text = try await page.stream("/api/events?store=default") {
             $0.contains("\"state\":\"asking\"")
           }
           let prints = text.matches(of: /[fF]ingerprint":"([^"]+)"/).map { String($0.output.1) }
-          return Set(prints)
+          let device = try #require(text.matches(of: /"id":"([0-9a-f]{64})","name"/).last)
+          return (Set(prints), String(device.output.1))
         }
         let joinerShows = try await asking(joiner)
-        _ = try await joiner.post("/api/pairing/answer", ["accept": true])
+        func answer(_ page: PageClient, about device: String) async throws {
+          let answer = try await page.post(
+            "/api/pairing/answer", ["accept": true, "device": device])
+          #expect(answer.status == 200)
+        }
+        try await answer(joiner, about: joinerShows.device)
         let inviterShows = try await asking(inviter)
-        #expect(joinerShows.isSubset(of: inviterShows) && joinerShows.count == 2)
-        _ = try await inviter.post("/api/pairing/answer", ["accept": true])
+        #expect(joinerShows.prints.isSubset(of: inviterShows.prints))
+        #expect(joinerShows.prints.count == 2)
+        // An answer about another device, whose fingerprint somebody compared before, changes nothing.
+        try await answer(inviter, about: joinerShows.device)
+        #expect(try await asking(inviter).device == inviterShows.device)
+        try await answer(inviter, about: inviterShows.device)
         for page in [inviter, joiner] {
           _ = try await page.stream("/api/events?store=default") {
             $0.contains("\"state\":\"done\"")

@@ -21,7 +21,8 @@ struct BookmarksWeb: AsyncParsableCommand {
       var logger = Logger(label: "web")
       logger.logLevel = .error
 
-      // The page has no password, so the server listens only on the loopback interface.
+      // The page has no password, so the server listens only on the loopback interface. Each user of
+      // this computer can read and change the bookmarks.
       let web = Application(
         router: BookmarkPage(bookmarks: bookmarks).router,
         configuration: .init(address: .hostname("127.0.0.1", port: Int(webPort))),

@@ -1,13 +1,13 @@
 import Hummingbird
 import Kith
 
-/// Answers only programs of this computer and this server's own page. Any site that a person visits
+/// Answers only programs of this computer, of any user, and this server's own page. Any site that a person visits
 /// can make the browser send requests to this server:
 ///
 /// - Under a name of the site that leads to 127.0.0.1 (DNS rebinding): so `Host` must be local.
 /// - From the site's page: so `Origin`, which browsers add, must be this server. Programs such as
 ///   `curl` send none.
-/// - From a form of the site: so what changes something must be JSON, which a form cannot send.
+/// - From a form of the site: so a request that changes something must be JSON, which a form cannot send.
 struct OwnPageOnly<Context: RequestContext>: RouterMiddleware {
   private static var headers: HTTPFields {
     [

@@ -15,8 +15,9 @@ struct PageAddress: Sendable {
     let isGraphical = ["DISPLAY", "WAYLAND_DISPLAY"].contains { environment[$0]?.isEmpty == false }
     self.options = options
     self.opens = opens ?? (isGraphical && Terminal.hasTalk)
-    let directory = environment["XDG_RUNTIME_DIR"] ?? NSTemporaryDirectory()
-    file = directory + "/kith-web-\(UUID().uuidString).html"
+    let runtime = environment["XDG_RUNTIME_DIR", default: ""]
+    file =
+      (runtime.isEmpty ? NSTemporaryDirectory() : runtime) + "/kith-web-\(UUID().uuidString).html"
   }
 
   @Sendable func show(_ address: String) {

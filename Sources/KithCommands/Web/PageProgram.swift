@@ -12,7 +12,8 @@ enum PageProgram {
     let arguments = [name] + CommandLine.arguments.dropFirst()
     let words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
     defer { for word in words { free(word) } }
-    execv(beside, words)
+    // Without /proc it is not known where this program is.
+    if !own.isEmpty { execv(beside, words) }
     execvp(name, words)
     return CommandFailure(
       .failure,

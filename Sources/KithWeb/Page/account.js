@@ -35,4 +35,6 @@ export function startAccount() {
   dialog.addEventListener("cancel", (event) => event.preventDefault());
   dialog.addEventListener("keydown", (event) => { if (event.key === "Escape") event.preventDefault(); });
   dialog.addEventListener("close", () => { byId("recovery-key").textContent = ""; });
+  // The key is shown only this once.
+  addEventListener("beforeunload", (event) => { if (dialog.open) event.preventDefault(); });
 }

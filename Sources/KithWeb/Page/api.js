@@ -115,8 +115,11 @@ export function follow(store, handlers) {
         pause = 1;
         clearTimeout(watchdog);
         watchdog = setTimeout(() => controller.abort(), 30000);
+        // Only at an event's end, so that a large event is not looked through again and again.
+        const mayEnd = value.includes("\n\n") || text.endsWith("\n");
         text += value;
-        const events = text.split(/\r?\n\r?\n/);
+        if (!mayEnd) continue;
+        const events = text.split("\n\n");
         text = events.pop();
         for (const event of events) dispatch(event);
       }
@@ -128,12 +131,13 @@ export function follow(store, handlers) {
   function dispatch(event) {
     let name = "message";
     const data = [];
-    for (const line of event.split(/\r?\n/)) {
+    for (const line of event.split("\n")) {
       if (line.startsWith("event:")) name = line.slice(6).trim();
       else if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
     }
     if (data.length === 0 || !handlers[name] || isStopped) return;
-    handlers[name](JSON.parse(data.join("\n")));
+    // A part of the page that fails must not end the stream.
+    try { handlers[name](JSON.parse(data.join("\n"))); } catch (error) { console.error(error); }
   }
 
   run();

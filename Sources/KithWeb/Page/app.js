@@ -1,4 +1,4 @@
-// What all parts of the page share: the newest status, the chosen store, and its entries.
+// The state that all parts of the page share: the newest status, the chosen store, and its entries.
 
 export const app = {
   status: null,

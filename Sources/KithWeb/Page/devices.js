@@ -138,8 +138,11 @@ function rename(device) {
 let revoked = null;
 
 async function revoke(device) {
-  revoked = device;
+  // Until its dependents are known.
+  revoked = null;
   const dialog = byId("revoke");
+  dialog.dataset.device = device.id;
+  byId("revoke-list").replaceChildren();
   byId("revoke-name").replaceChildren(nameNode(device.name));
   byId("revoke-fingerprint").textContent = device.fingerprint;
   byId("revoke-sure").checked = false;
@@ -148,14 +151,16 @@ async function revoke(device) {
   openDialog(dialog);
   try {
     const { devices } = await get("/api/devices/dependents", { device: device.id });
+    if (dialog.dataset.device !== device.id) return;
     const own = app.status.device;
     const dependents = devices.filter((id) => id !== own);
     byId("revoke-list").replaceChildren(...dependents.map((id) => h("li", {}, h("label", {},
       h("input", { type: "checkbox", checked: true, value: id }), " ", nameNode(deviceName(id)), " stays"))));
     show(byId("revoke-dependents"), dependents.length > 0);
+    revoked = device;
+    byId("revoke-do").disabled = !byId("revoke-sure").checked;
   } catch (error) {
-    revoked = null;
-    showProblem(dialog, error);
+    if (dialog.dataset.device === device.id) showProblem(dialog, error);
   }
 }
 

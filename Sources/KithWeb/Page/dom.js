@@ -106,7 +106,11 @@ const moments = new Intl.DateTimeFormat("en-GB", {
   day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit",
   second: "2-digit",
 });
-export const moment = (milliseconds) => moments.format(new Date(milliseconds));
+/** Times come from other devices, and may be beyond what a Date holds. */
+export function moment(milliseconds) {
+  const date = new Date(milliseconds);
+  return Number.isNaN(date.getTime()) ? "an impossible time" : moments.format(date);
+}
 
 /** Joins names: "a", "a and b", "a, b and 2 more". The parts are text and elements. */
 export function nameList(names, limit = 3) {

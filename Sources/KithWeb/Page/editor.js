@@ -29,7 +29,8 @@ const hints = {
 async function edit(entry) {
   const dialog = byId("editor");
   const pending = entry && app.pending.get(entry.key);
-  edited = { key: entry?.key ?? null, was: null };
+  const mine = { key: entry?.key ?? null, was: null, bytes: entry?.bytes };
+  edited = mine;
   setText(byId("editor-title"), entry ? "Edit " : "Add a key");
   if (entry) byId("editor-title").append(nameNode(entry.key));
   show(byId("editor-key-field"), !entry);
@@ -44,10 +45,12 @@ async function edit(entry) {
   openDialog(dialog);
   if (!entry) return byId("editor-key").focus();
   await perform(dialog, async () => {
-    edited.was = await shownJson(entry);
-    if (edited.was === null) throw new Error("The key was removed meanwhile. Saving writes it again.");
-    fillIn(nodeOf(pending?.json ?? edited.was), pending?.json ?? edited.was);
+    mine.was = await shownJson(entry);
+    if (edited !== mine) return;
+    if (mine.was === null) throw new Error("The key was removed meanwhile. Saving writes it again.");
+    fillIn(nodeOf(pending?.json ?? mine.was), pending?.json ?? mine.was);
   });
+  if (edited !== mine) return;
   value().setSelectionRange(0, 0);
   value().scrollTop = 0;
   (type() === "bool" ? dialog.querySelector("[name=editor-bool]:checked") : value())?.focus();
@@ -204,7 +207,7 @@ export function startEditor() {
   on("changed", (items) => {
     if (!byId("editor").open || edited.key === null) return;
     const item = items.find((one) => one.key === edited.key);
-    if (!item || (item.json !== undefined && item.json === edited.was)) return;
+    if (!item || (item.json === undefined ? item.bytes === edited.bytes : item.json === edited.was)) return;
     show(byId("editor-changed"), true);
   });
   byId("add").addEventListener("click", () => edit(null));

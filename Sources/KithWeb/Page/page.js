@@ -69,14 +69,16 @@ function renderProblems() {
 }
 
 function render() {
-  renderState();
-  if (!app.status) return;
-  renderProblems();
-  renderAccount();
-  renderDevices();
-  renderMap();
-  renderStores();
-  renderUnshown();
+  const parts = app.status
+    ? [renderState, renderProblems, renderAccount, renderDevices, renderMap, renderStores, renderUnshown,
+      renderNode]
+    : [renderState];
+  for (const part of parts) {
+    try { part(); } catch (error) { console.error(error); }
+  }
+}
+
+function renderNode() {
   const { status } = app;
   setText(byId("node"), [
     status.isOwnNode ? "This page's program runs the node: the device exchanges while it runs."
@@ -101,6 +103,9 @@ const handlers = {
   },
   values({ store, entries }) {
     if (store !== app.store) return;
+    // A status that did not change is not sent again.
+    if (app.connection === "away") { setConnection("live"); render(); }
+    if (!isUsualStore) remember(store);
     showEntries(entries, isNewStore);
     isNewStore = false;
     emit("changed", entries);
@@ -135,7 +140,6 @@ function choose(store) {
     return toast("Save or discard the transaction first.", { isError: true });
   }
   app.store = store;
-  if (!isUsualStore) remember(store);
   isNewStore = true;
   showEntries([], true);
   byId("search").value = "";

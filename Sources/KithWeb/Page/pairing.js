@@ -11,6 +11,8 @@ let drawn = "";
 let role = "inviter";
 
 async function invite() {
+  // One that goes on, perhaps of another tab.
+  if (state && !["done", "failed"].includes(state.state)) return openDialog(byId("pairing"));
   role = "inviter";
   state = null;
   drawn = "";
@@ -74,7 +76,14 @@ const request = (path, body) => () => perform(byId("pairing"), () => post(path, 
 
 const cancel = request("/api/pairing/cancel");
 
+const answer = (device, accept) => request("/api/pairing/answer", { accept, device: device.id });
+
 const views = {
+  "inviter opening": () => ({
+    title: "Invite a device",
+    body: [h("p", {}, "Making a code …"), waiting()],
+    buttons: [button("Cancel", cancel)],
+  }),
   "inviter waiting": ({ code, token, qr, addresses }) => ({
     title: "Invite a device",
     body: [
@@ -103,8 +112,8 @@ const views = {
       notice && h("p", { class: "notice" }, notice),
     ],
     buttons: [
-      button("Do not admit it", request("/api/pairing/answer", { accept: false })),
-      button("Both are the same: admit it", request("/api/pairing/answer", { accept: true }), "primary"),
+      button("Do not admit it", answer(candidate, false)),
+      button("Both are the same: admit it", answer(candidate, true), "primary"),
     ],
   }),
   "joiner searching": () => ({
@@ -120,8 +129,8 @@ const views = {
       fingerprints(ownFingerprint, inviter),
     ],
     buttons: [
-      button("Do not join", request("/api/pairing/answer", { accept: false })),
-      button("Both are the same: join", request("/api/pairing/answer", { accept: true }), "primary"),
+      button("Do not join", answer(inviter, false)),
+      button("Both are the same: join", answer(inviter, true), "primary"),
     ],
   }),
   "joiner pulling": ({ total }) => ({
@@ -217,6 +226,12 @@ export function startPairing() {
   // Escape neither answers a question nor hides a pairing that goes on.
   byId("pairing").addEventListener("cancel", (event) => {
     if (!state) return;
+    event.preventDefault();
+    if (["waiting", "searching", "done", "failed"].includes(state.state)) cancel();
+  });
+  // Chromium closes a dialog on a second Escape, whatever was answered to the first.
+  byId("pairing").addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !state) return;
     event.preventDefault();
     if (["waiting", "searching", "done", "failed"].includes(state.state)) cancel();
   });

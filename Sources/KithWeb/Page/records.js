@@ -1,18 +1,20 @@
-// What a store does not show and why, what it showed before, and changes as they come.
+// Values that a store does not show and why, earlier values, and changes as they come.
 
 import { app, deviceName, on, storeStatus } from "./app.js";
 import { get, post } from "./api.js";
 import { byId, bytes, h, moment, nameNode, plainName, setText, show, toast } from "./dom.js";
-import { shownJSON, valueElement } from "./values.js";
+import { valueElement } from "./values.js";
 import { undo } from "./writes.js";
 
 const changeLimit = 200;
 
 const tell = (error) => toast(error.message, { isError: true });
 
-const timeNode = (milliseconds) => h("time", {
-  datetime: new Date(milliseconds).toISOString(), title: new Date(milliseconds).toISOString(),
-}, moment(milliseconds));
+function timeNode(milliseconds) {
+  const date = new Date(milliseconds);
+  const exact = Number.isNaN(date.getTime()) ? undefined : date.toISOString();
+  return h("time", { datetime: exact, title: exact }, moment(milliseconds));
+}
 
 // Values that are not shown
 
@@ -39,14 +41,14 @@ async function loadUnshown() {
   if (!storeStatus()) return renderUnshownLists([], []);
   try {
     const { hidden, refusals } = await get("/api/unshown", { store });
-    if (store === app.store) renderUnshownLists(hidden, refusals);
+    if (store === app.store) renderUnshownLists(hidden, refusals, store);
   } catch (error) {
     unshownState = "";
     if (error.status !== 404) tell(error);
   }
 }
 
-function renderUnshownLists(hidden, refusals) {
+function renderUnshownLists(hidden, refusals, store) {
   show(byId("unshown-empty"), hidden.length + refusals.length === 0);
   show(byId("hidden-section"), hidden.length > 0);
   show(byId("refusals-section"), refusals.length > 0);
@@ -54,11 +56,11 @@ function renderUnshownLists(hidden, refusals) {
     h("div", { class: "record-head" }, h("strong", {}, nameNode(entry.key)),
       h("span", { class: "badge" }, "hidden: does not fit")),
     h("div", { class: "record-value" }, valueElement(entry, wholeJSON(
-      "/api/unshown", { store: app.store },
+      "/api/unshown", { store },
       ({ hidden }) => hidden.find(({ key }) => key === entry.key)))),
     h("small", {}, `${entry.type}, ${bytes(entry.bytes)}, written by `,
       nameNode(deviceName(entry.device)), " on ", timeNode(entry.writtenMilliseconds)))));
-  byId("refusals").replaceChildren(...refusals.map(refusalItem));
+  byId("refusals").replaceChildren(...refusals.map((refusal) => refusalItem(refusal, store)));
 }
 
 const reasons = {
@@ -66,12 +68,12 @@ const reasons = {
   initialSync: "lost to the account's own values on joining",
 };
 
-function refusalItem({ number, reason, writtenMilliseconds, writes }) {
+function refusalItem({ number, reason, writtenMilliseconds, writes }, store) {
   const run = (path, body, text) => async (event) => {
     event.currentTarget.disabled = true;
     const button = event.currentTarget;
     try {
-      await post(path, { store: app.store, ...body });
+      await post(path, { store, ...body });
       toast(text);
     } catch (error) {
       tell(error);
@@ -95,7 +97,7 @@ function refusalItem({ number, reason, writtenMilliseconds, writes }) {
         }, number > 1 ? "Forget up to here" : "Forget"))),
     h("ul", { class: "writes" }, ...writes.map((write) => h("li", {},
       nameNode(write.key), " ", valueElement(write, wholeJSON(
-        "/api/unshown", { store: app.store },
+        "/api/unshown", { store },
         ({ refusals }) => refusals.find((one) => one.number === number)
           ?.writes.find(({ key }) => key === write.key))),
       write.bytes !== undefined && h("small", {}, ` ${write.type}, ${bytes(write.bytes)}`)))),
@@ -116,23 +118,23 @@ async function loadHistory() {
   if (!storeStatus()) return renderHistory([]);
   try {
     const { values } = await get("/api/history", { store, key: historyKey ?? undefined, limit: 50 });
-    if (store === app.store) renderHistory(values);
+    if (store === app.store) renderHistory(values, store);
   } catch (error) {
     if (error.status === 404) renderHistory([]);
     else tell(error);
   }
 }
 
-function renderHistory(values) {
+function renderHistory(values, store) {
   show(byId("history-empty"), values.length === 0);
   byId("history").replaceChildren(...values.map((value) => h("li", { "data-number": value.number },
     h("div", { class: "record-head" }, h("strong", {}, nameNode(value.key)),
       h("div", { class: "actions" }, h("button", {
         type: "button", "aria-label": `Bring back ${plainName(value.key)} as of number ${value.number}`,
-        onclick: () => undo(app.store, value.key, value.number),
+        onclick: () => undo(store, value.key, value.number),
       }, "Bring back"))),
     h("div", { class: "record-value" }, valueElement(value, wholeJSON(
-      "/api/history", { store: app.store, key: value.key, limit: 1000 },
+      "/api/history", { store, key: value.key, limit: 1000 },
       ({ values }) => values.find(({ number }) => number === value.number)))),
     h("small", {}, `number ${value.number}, until `, timeNode(value.endedMilliseconds),
       ...(value.endedBy === undefined ? [", ended by the quota"]
@@ -156,7 +158,7 @@ function addChange({ reason, items }) {
       h("time", { datetime: time.toISOString() }, time.toLocaleTimeString("en-GB")),
       h("span", { class: `badge is-${reason}` }, reasonWords[reason] ?? reason),
       h("strong", {}, nameNode(item.key)),
-      h("span", { class: "record-value" }, valueElement(item, shownJSON(app.store, item.key)))));
+      h("span", { class: "record-value" }, valueElement(item))));
   }
   while (list.childElementCount > changeLimit) list.lastElementChild.remove();
   show(byId("changes-empty"), list.childElementCount === 0);
@@ -169,7 +171,7 @@ function addChange({ reason, items }) {
 let unread = 0;
 
 export function clearRecords() {
-  byId("changes").replaceChildren();
+  for (const list of ["changes", "hidden", "refusals", "history"]) byId(list).replaceChildren();
   show(byId("changes-empty"), true);
   unread = 0;
   setText(byId("changes-count"), "");

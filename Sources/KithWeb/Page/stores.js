@@ -176,12 +176,13 @@ export function startStores() {
     if (file.size > 8 * 1048576) {
       return perform(byId("import"), () => { throw new Error("The file is larger than 8 MiB."); });
     }
+    const chosen = file;
     let isPossible = false;
     await perform(byId("import"), async () => {
       await runImport(true);
       isPossible = !byId("import-do").disabled;
     });
-    byId("import-do").disabled = !isPossible;
+    if (file === chosen) byId("import-do").disabled = !isPossible;
   };
   byId("import-file").addEventListener("change", tryIt);
   byId("import-prefix").addEventListener("change", tryIt);

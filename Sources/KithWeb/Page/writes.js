@@ -161,7 +161,9 @@ function discardTransaction() {
 let removing = null;
 
 async function askToRemove(entry) {
-  removing = entry;
+  // The value that is shown now: another device's change after this is not removed unseen.
+  removing = { entry, was: shownJson(entry) };
+  removing.was.catch(() => { /* It is awaited, and told, when the person removes. */ });
   byId("remove-key").replaceChildren(nameNode(entry.key));
   byId("remove-value").replaceChildren(valueElement(entry, shownJSON(app.store, entry.key)));
   setText(byId("remove-note"), app.status?.keepsHistory
@@ -171,9 +173,11 @@ async function askToRemove(entry) {
 }
 
 async function remove(isPending) {
-  const edit = { key: removing.key, was: await shownJson(removing) };
-  if (isPending) addToTransaction(edit);
-  else await save([edit]);
+  const { entry, was } = removing;
+  const edit = { key: entry.key, was: await was };
+  if (isPending) return addToTransaction(edit);
+  if (!(await save([edit]))) throw new Error("Nothing was removed.");
+  takeOut(edit.key);
 }
 
 export function startWrites(on) {
@@ -184,8 +188,11 @@ export function startWrites(on) {
     if (await perform(byId("remove"), () => remove(isPending))) byId("remove").close();
   });
   byId("tray-save").addEventListener("click", () => perform(byId("tray"), async () => {
-    const isDone = await save([...app.pending.values()]);
-    if (isDone) discardTransaction();
+    // Edits that are added meanwhile stay.
+    const edits = [...app.pending.values()];
+    if (!(await save(edits))) return;
+    for (const edit of edits) if (app.pending.get(edit.key) === edit) app.pending.delete(edit.key);
+    renderTray();
   }));
   byId("tray-discard").addEventListener("click", discardTransaction);
 }

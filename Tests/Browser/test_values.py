@@ -1,0 +1,225 @@
+"""Values on two pages: an edit that shows at once, conflicts, the quota, transactions, all types."""
+
+import json
+import statistics
+
+from case import Case
+from pages import KithPage
+
+# Notes when a text of a row comes to the screen, in milliseconds since 1970.
+WATCH = """
+  const [key] = arguments;
+  window.shown = {};
+  new MutationObserver(() => {
+    const text = document.querySelector(`#key-rows [data-key=${key}] .value`)?.textContent;
+    if (!text || shown[text]) return;
+    shown[text] = 1;
+    // In the frame, and when the frame is done.
+    requestAnimationFrame(() => setTimeout(() => { shown[text] = Date.now(); }));
+  }).observe(document.querySelector("#key-rows"), { subtree: true, childList: true, characterData: true });
+  document.querySelector("#editor-save").addEventListener("click", () => { window.clicked = Date.now(); });
+"""
+
+
+class ValueTests(Case):
+    def open_both(self, **values):
+        laptop = self.account(**values)
+        desktop = self.joined(laptop)
+        pages = [KithPage(self.browser(index), peer).open() for index, peer in enumerate((laptop, desktop))]
+        for page in pages:
+            page.wait_state("Everything is in step.")
+            for key, value in values.items():
+                page.wait_value(key, value)
+        return pages
+
+    def open_one(self, **values):
+        return KithPage(self.browser(), self.account(**values)).open()
+
+    def test_within_100_ms(self):
+        """an edit on one page shows on the other"""
+        pages = self.open_both(speed="start")
+        for page in pages:
+            page.browser.run(WATCH, "speed")
+        times = []
+        for number in range(24):
+            # In both directions.
+            page, other = pages if number % 2 else pages[::-1]
+            text = f"edit {number}"
+            page.set("speed", text)
+            shown = other.browser.wait("the edit on the other page", lambda: other.browser.run(
+                "return shown[arguments[0]] > 1 && shown[arguments[0]]", text))
+            times.append(shown - page.browser.run("return clicked"))
+            page.wait_value("speed", text)
+        print(f"from “Save” to the screen of the other page, {len(times)} edits: {min(times)}, "
+              f"{statistics.median(times):.0f}, {max(times)} ms (least, median, most) ", end="")
+
+    def test_conflict(self):
+        """a conflict is seen live, and nothing is overwritten unseen"""
+        laptop, desktop = self.open_both(theme="light")
+        laptop.edit("theme")
+        laptop.browser.type("#editor-value", "dark")
+        desktop.set("theme", "blue")
+        laptop.browser.wait_text("#editor-changed", "changed meanwhile")
+        self.picture(laptop.browser, "conflict-while-editing")
+        laptop.save()
+        laptop.browser.wait_text("#conflict-title", "changed meanwhile")
+        self.assertRegex(laptop.browser.text("#conflict-list"), r"(?s)blue.*dark")
+        self.picture(laptop.browser, "conflict")
+        self.assertEqual(desktop.peer.values, {"theme": "blue"})
+        # Back: nothing was saved, and the editor still has the text.
+        laptop.press("Back", "#conflict")
+        laptop.browser.wait_text("#editor .problem", "Nothing was saved")
+        laptop.save()
+        laptop.browser.click("#conflict [value=mine]")
+        laptop.press("Continue", "#conflict")
+        laptop.wait_closed()
+        desktop.wait_value("theme", "dark")
+
+        laptop.edit("theme")
+        laptop.browser.type("#editor-value", "green")
+        desktop.set("theme", "red")
+        laptop.browser.wait_text("#editor-changed", "changed meanwhile")
+        laptop.save()
+        laptop.browser.click("#conflict [value=shown]")
+        laptop.press("Continue", "#conflict")
+        laptop.wait_closed()
+        self.assertEqual(laptop.peer.values, {"theme": "red"})
+
+    def test_over_quota(self):
+        """an edit over the quota is refused with its numbers"""
+        page = self.open_one()
+        page.peer.kith("set", "large", "-", text="x" * 1_000_000)
+        page.browser.wait_text("#fill-bytes-text", "977 KiB of 1 MiB (95 %")
+        page.browser.click("#add")
+        page.browser.type("#editor-key", "more")
+        page.browser.run("document.querySelector('#editor-value').value = 'y'.repeat(60000)")
+        page.save()
+        problem = page.browser.wait_text("#editor .problem", "1 MiB")
+        self.picture(page.browser, "over-quota")
+        for number in ("60", "977 KiB of 1 MiB", "1 of 1,024 keys"):
+            self.assertIn(number, problem.replace(" bytes", ""))
+        # The edit is not lost: a shorter one fits.
+        page.browser.run("document.querySelector('#editor-value').value = 'y'.repeat(200)")
+        page.save()
+        page.wait_closed()
+        page.wait_value("more", "yyy")
+        # A key too long, and one key too many.
+        page.browser.click("#add")
+        page.browser.type("#editor-key", "k" * 65)
+        page.save()
+        self.assertIn("64", page.browser.wait_text("#editor .problem", "bytes"))
+        page.press("Cancel", "#editor")
+        self.assertEqual(set(page.peer.values), {"large", "more"})
+
+    def test_not_shown(self):
+        """what is not shown says why, and is written again"""
+        laptop = self.account(theme="dark")
+        desktop = self.peer("desktop")
+        # The account's own value wins on joining.
+        desktop.kith("set", "theme", "mine")
+        laptop.admit(desktop)
+        laptop.page.stop()
+        # Both write without the other; together it is too much.
+        for peer in (laptop, desktop):
+            for number in (1, 2):
+                peer.kith("set", f"{peer.name}.{number}", "-", text="x" * 300_000)
+        laptop.run()
+        page = KithPage(self.browser(), desktop.serve(laptop)).open()
+        page.browser.wait_text("#state-note", "2 values or writes are not shown")
+        page.browser.click("#tab-unshown")
+        page.browser.wait_text("#refusals", "lost to the account's own values on joining")
+        page.browser.wait_text("#panel-unshown", "not fit")
+        self.picture(page.browser, "not-shown")
+        page.press("Write refusal 1 again")
+        page.browser.wait("the own value", lambda: laptop.values["theme"] == "mine")
+        laptop.kith("rm", "laptop.1")
+        # A value that was published shows by itself now; one that was not is a refusal.
+        page.browser.wait("room", lambda: "laptop.1" not in desktop.values)
+        if page.browser.run("return document.querySelector('#refusals li')"):
+            page.browser.click("#refusals li [aria-label^=Write]")
+        others = {"theme", "laptop.2", "desktop.1", "desktop.2"}
+        page.browser.wait("all other values", lambda: set(laptop.values) == others)
+        page.browser.wait_text("#unshown-empty", "Everything")
+
+    def test_transaction(self):
+        """several edits are one transaction"""
+        laptop, desktop = self.open_both(width="1", height="2")
+        for key, value in (("width", "10"), ("height", "20")):
+            laptop.edit(key)
+            laptop.browser.type("#editor-value", value)
+            laptop.press("Add to transaction", "#editor")
+            laptop.wait_closed()
+        self.picture(laptop.browser, "transaction")
+        self.assertEqual(desktop.peer.values, {"width": 1, "height": 2})
+        # Another device changes one of them: none is saved unseen.
+        desktop.set("height", "3")
+        laptop.wait_value("height", "3")
+        laptop.browser.click("#tray-save")
+        laptop.browser.click("#conflict [value=mine]")
+        laptop.press("Continue", "#conflict")
+        for page in (laptop, desktop):
+            page.wait_value("width", "10")
+            page.wait_value("height", "20")
+        desktop.browser.click("#tab-changes")
+        desktop.browser.wait_text("#changes", "from another device")
+        self.picture(desktop.browser, "changes")
+
+    def test_all_types(self):
+        """values of all types are edited exactly"""
+        page = self.open_one()
+        typed = {
+            "text": ("string", "Grüße, 世界 👋", "Grüße, 世界 👋"),
+            "count": ("integer", "9223372036854775807", 9223372036854775807),
+            "ratio": ("double", "1", 1.0), "endless": ("double", "-inf", {"$double": "-inf"}),
+            "day": ("date", "2026-12-01T09:00:00Z", {"$date": "2026-12-01T09:00:00Z"}),
+            "bytes": ("data", "AAEC/w==", {"$data": "AAEC/w=="}),
+            "list": ("array", '[1, 1.0, "x", {"a": []}]', [1, 1.0, "x", {"a": []}]),
+            "tree": ("dictionary", '{"9007199254740993": 9007199254740993}',
+                     {"9007199254740993": 9007199254740993}),
+        }
+        for key, (kind, text, _) in typed.items():
+            page.add(key, text, kind)
+        wanted = {key: value for key, (_, _, value) in typed.items()}
+        self.assertEqual(json.dumps(page.peer.values, sort_keys=True), json.dumps(wanted, sort_keys=True))
+        # Saving a value as it is shown changes nothing.
+        for key in typed:
+            page.edit(key)
+            page.save()
+            page.wait_closed()
+        self.assertEqual(json.dumps(page.peer.values, sort_keys=True), json.dumps(wanted, sort_keys=True))
+        self.picture(page.browser, "types")
+        page.browser.click("#add")
+        page.browser.type("#editor-key", "wrong")
+        page.choose("#editor-type", "integer")
+        page.browser.type("#editor-value", "1.5")
+        page.save()
+        page.browser.wait_text("#editor .problem", "whole number")
+        page.press("Cancel", "#editor")
+        # A removed value comes back from the history.
+        page.press("Remove tree")
+        page.browser.click("#remove-do")
+        page.browser.wait("the removal", lambda: page.value("tree") is None)
+        page.browser.click("#tab-history")
+        page.browser.wait_text("#history", "tree")
+        page.browser.click("#history [aria-label^='Bring back tree']")
+        self.picture(page.browser, "history")
+        page.browser.click("#tab-keys")
+        page.wait_value("tree", "9007199254740993")
+
+    def test_many_keys(self):
+        """a full store of 1,024 keys is searched without a delay"""
+        page = self.open_one()
+        file = self.folder / "many.json"
+        file.write_text(json.dumps({f"key.{number:04}": "v" * 200 for number in range(1_024)}))
+        page.peer.kith("import", str(file))
+        page.browser.open(page.peer.root)
+        page.browser.wait_text("#search-count", "1,024 keys")
+        spent = page.browser.run("""
+          const search = document.querySelector("#search");
+          const start = performance.now();
+          search.value = "key.0512";
+          search.dispatchEvent(new Event("input", { bubbles: true }));
+          return new Promise((done) => requestAnimationFrame(() =>
+            setTimeout(() => done(performance.now() - start))))""")
+        page.browser.wait_text("#search-count", "1 of 1,024 keys")
+        print(f"{spent:.0f} ms from a search to its frame ", end="")
