@@ -1,4 +1,4 @@
-// What the status means for people: is everything in step? Pure functions of the status document.
+// The meaning of the status for people: is everything in step? Pure functions of the status document.
 // Sentences are parts: texts, and { name } for names from other devices.
 
 import { ago, count, duration, nameList } from "./dom.js";
