@@ -28,6 +28,19 @@ extension Simulation {
       at: now + handshake)
   }
 
+  /// Dials members that are left behind from now on too, as the overlay's plan does.
+  func reach(_ members: [DeviceID], from device: SimulatedDevice) {
+    for other in devices
+    where members.contains(other.keys.id) && other.original == nil && !other.isGone
+      && !device.targets.contains(other.number)
+    {
+      device.targets.append(other.number)
+      queue.add(
+        .dial(device.number, to: other.number),
+        at: now + UInt64.random(in: 0...500_000, using: &networkChance))
+    }
+  }
+
   func isUp(_ number: DeviceNumber) -> Bool {
     let device = devices[number]
     // A joining device does not listen yet.

@@ -288,7 +288,9 @@ extension Simulation {
       case .awaitRoom(let session): awaitRoom(on: session, of: device)
       case .close(let session, let reason): close(session, of: device, because: reason)
       case .promote(let session): promote(session, of: device)
-      case .leftBehind(let behind): device.overlay?.setLeftBehind(behind)
+      case .leftBehind(let behind):
+        device.overlay?.setLeftBehind(behind)
+        if !isOverlay { reach(behind, from: device) }
       case .pulledAll(let session): try finishJoin(of: device, on: session)
       default: break
       }
