@@ -39,11 +39,12 @@ export function renderMap() {
   const others = devices.filter((device) => device !== own);
   const isWide = width < byId("devices-card").clientWidth * 0.8;
   const height = Math.max(isWide ? Math.min(byId("devices").clientHeight, 460) : 0,
-    (width < 480 ? 320 : 330) + Math.max(0, others.length - 6) * 16);
+    (others.length < 2 ? 220 : width < 480 ? 320 : 330) + Math.max(0, others.length - 6) * 16);
   map.setAttribute("viewBox", `0 0 ${width} ${height}`);
   map.setAttribute("height", height);
 
-  const centre = [width / 2, height / 2];
+  // Two devices stand side by side.
+  const centre = [others.length === 1 ? width * 0.32 : width / 2, height / 2];
   const seen = new Set();
   const place = (device, position, size) => {
     seen.add(device.id);

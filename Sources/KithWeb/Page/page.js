@@ -165,6 +165,7 @@ function openTab(name) {
     tab.tabIndex = one === name ? 0 : -1;
     show(byId(`panel-${one}`), one === name);
   }
+  byId(`tab-${name}`).scrollIntoView({ block: "nearest", inline: "nearest" });
   emit("tab", name);
 }
 
