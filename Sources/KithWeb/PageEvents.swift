@@ -11,8 +11,6 @@ import ServiceLifecycle
 /// The next event is made once the browser has taken the one before: a slow browser gets only the
 /// latest status, and changes joined as ``StoreChanges`` joins them.
 struct PageEvents: Sendable {
-  /// Between two events of the status.
-  private static let statusInterval = Duration.milliseconds(200)
   /// Before the store is watched again, after its node has ended.
   private static let retryInterval = Duration.milliseconds(200)
   private static let beatInterval = Duration.seconds(10)
@@ -51,7 +49,6 @@ struct PageEvents: Sendable {
   private func tellStatus(_ channel: AsyncChannel<String>) async {
     for await status in page.accounts.statusUpdates {
       await channel.send(Self.event("status", page.document(status)))
-      try? await Task.sleep(for: Self.statusInterval)
     }
     channel.finish()
   }

@@ -24,15 +24,19 @@ extension Accounts {
 
   /// The ``report()`` now and after each change, through signing in and out.
   ///
-  /// A slow reader gets only the latest. It ends when the accounts are closed or the task is
-  /// cancelled.
+  /// At most ten come in a second, and a slow reader gets only the latest. It ends when the accounts
+  /// are closed or the task is cancelled.
   ///
   /// ```swift
   /// for await status in accounts.statusUpdates { show(status.peers.count, status.problems) }
   /// ```
   public var statusUpdates: some AsyncSequence<NodeStatus, Never> & Sendable {
     Updates<NodeStatus> { last in
+      var isFirst = last == nil
       while !Task.isCancelled, !self.moved.isFinished {
+        // A status costs digests of stores, and a busy node commits hundreds of times in a second.
+        if !isFirst { try? await Task.sleep(for: Self.statusInterval) }
+        isFirst = false
         let moment = Moment(self)
         // Another process may be about to serve the directory.
         if let report = try? await self.report(), report != last { return report }
@@ -41,6 +45,8 @@ extension Accounts {
       return nil
     }
   }
+
+  private static let statusInterval = Duration.milliseconds(100)
 
   /// Read before the status, so that no change is missed.
   private struct Moment {

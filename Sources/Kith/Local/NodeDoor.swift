@@ -11,15 +11,16 @@ package enum NodeDoor {
   /// ``enter(_:attaches:insists:mayBeMade:waiting:answering:onEnd:)`` does. If `needsNode`, it
   /// throws `notRunning` rather than open the directory.
   package static func enter(
-    _ configuration: Node.Configuration, needsNode: Bool, waiting wait: Duration,
-    answering limit: Duration? = nil
+    _ configuration: Node.Configuration, needsNode: Bool, mayBeMade: Bool,
+    waiting wait: Duration, answering limit: Duration? = nil
   ) async throws(KithError) -> Entered {
     let kind = try await BlockingThread.run { () throws(KithError) -> Seat.Kind in
       if needsNode {
         return .attached(try RemoteNode.reach(configuration.directory))
       }
       return try enter(
-        configuration, attaches: false, waiting: wait, answering: limit ?? LocalLimits.connect)
+        configuration, attaches: false, mayBeMade: mayBeMade, waiting: wait,
+        answering: limit ?? LocalLimits.connect)
     }
     switch kind {
     case .own(let node): return (node, { () throws(KithError) in try node.close() })

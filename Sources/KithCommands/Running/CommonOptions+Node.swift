@@ -82,7 +82,9 @@ extension CommonOptions {
     let entered: NodeDoor.Entered
     do throws(KithError) {
       entered = try await NodeDoor.enter(
-        configuration, needsNode: needsNode, waiting: wait, answering: limit)
+        configuration, needsNode: needsNode,
+        // A node that follows the sign-out makes the local stores' device.
+        mayBeMade: isSignedOut, waiting: wait, answering: limit)
     } catch {
       guard needsNode, error.code == .notRunning else { throw error }
       throw isSignedOut ? Self.noProgram(in: directoryURL.path) : Self.noNode(in: directory)
