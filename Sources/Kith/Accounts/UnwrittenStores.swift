@@ -13,9 +13,9 @@ package struct UnwrittenStores: NodeAccess {
     _ call: NodeCall, onEvent: @escaping @Sendable (NodeEvent) async -> Bool
   ) async throws(KithError) -> NodeAnswer {
     switch call {
-    case .values(let store):
+    case .values(let store, _):
       _ = try Node.checked(store, .standard)
-      return .values([])
+      return .shown([], isLacking: false)
     case .status:
       var status = NodeStatus(account: nil, device: nil)
       status.directory = directory

@@ -14,8 +14,13 @@ extension Node: NodeAccess {
   ) async throws(KithError) -> NodeAnswer {
     let engine = engine
     switch call {
-    case .values(let store):
-      return .values(try (existing(store)?.dictionary ?? [:]).operations)
+    case .values(let store, let key):
+      guard let known = try existing(store) else { return .shown([], isLacking: false) }
+      // Before the values: data that comes back in between must not hide that they are incomplete.
+      let isLacking = engine.read { $0.isLacking(known.identifier) }
+      let values = known.dictionary
+      let shown = key.map { key in values.filter { $0.key == Key(key) } } ?? values
+      return .shown(try shown.operations, isLacking: isLacking)
     case .commit(let store, let operations, let expected):
       guard let known = try storeToWrite(store, operations, expecting: expected) else {
         return .done

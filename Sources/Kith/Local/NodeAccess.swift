@@ -24,15 +24,26 @@ extension NodeAccess {
     try await perform(call) { _ in false }
   }
 
-  package func value(
-    forKey key: String, in store: String
-  ) async throws(KithError) -> PropertyListValue? { try await values(in: store)[Key(key)] }
-
-  package func values(in store: String) async throws(KithError) -> [Key: PropertyListValue] {
-    guard case .values(let entries) = try await perform(.values(store: store)) else {
+  /// The shown values, or that of one key, and whether a part of the store was damaged on the disk
+  /// and is missing.
+  package func shown(
+    _ key: String? = nil, in store: String
+  ) async throws(KithError) -> (values: [Key: PropertyListValue], isLacking: Bool) {
+    let call = NodeCall.values(store: store, key: key)
+    guard case .shown(let entries, let isLacking) = try await perform(call) else {
       throw .malformedControl
     }
-    return entries.values
+    return (entries.values, isLacking)
+  }
+
+  package func value(
+    forKey key: String, in store: String
+  ) async throws(KithError) -> PropertyListValue? {
+    try await shown(key, in: store).values[Key(key)]
+  }
+
+  package func values(in store: String) async throws(KithError) -> [Key: PropertyListValue] {
+    try await shown(in: store).values
   }
 
   /// Durable on return, all writes or none. Nil removes a key.

@@ -13,7 +13,8 @@ package import KithCore
 package enum NodeCall: Codable, Sendable {
   /// The first request of a connection.
   case hello(version: Int, attaches: Bool)
-  case values(store: String)
+  /// The shown values, or that of one key. Answer: `shown`.
+  case values(store: String, key: String? = nil)
   /// Creates the store, if it writes a value. Refused with `unexpectedValue` unless the store
   /// shows the expected values; a nil value expects that the key is missing.
   case commit(
@@ -84,6 +85,8 @@ package enum NodeAnswer: Codable, Sendable {
   case done
   case hello(account: AccountID, device: DeviceID)
   case values([KithCore.Operation])
+  /// `isLacking`: a part of the store was damaged on the disk, and is missing.
+  case shown([KithCore.Operation], isLacking: Bool)
   /// A ``NodeStatus`` in JSON, as `kith status --json` prints it.
   case status(Data)
   case devices([DeviceID])

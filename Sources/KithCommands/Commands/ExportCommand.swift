@@ -28,10 +28,8 @@ struct ExportCommand: AsyncParsableCommand {
   func run() async throws {
     let (identifier, entries, isLacking) = try await options.withNode { node in
       let name = try await store.existing(at: node)
-      // Ask before reading: in the other order, data restored in between would hide that the
-      // entries are incomplete.
-      let isLacking = try await node.isLacking(name)
-      return (name, try await node.entries(in: name), isLacking)
+      let shown = try await node.shown(in: name)
+      return (name, shown.values.entries, shown.isLacking)
     }
     var leftOut: [String] = []
     switch format {

@@ -33,8 +33,9 @@ struct GetCommand: AsyncParsableCommand {
     let found: PropertyListValue? = try await options.withNode { node in
       if fallback != nil, try await !store.isThere(at: node) { return nil }
       _ = try await store.existing(at: node)
-      try await options.warnIfLacking(name, at: node)
-      return try await node.value(forKey: key, in: name)
+      let shown = try await node.shown(key, in: name)
+      options.warn(ifLacking: shown.isLacking, name)
+      return shown.values[KeyValueStore.Key(key)]
     }
     guard let value = try found ?? fallback.map({ try ValueText.parse($0) }) else {
       throw CommandFailure.missing(key, in: name, isSignedOut: try options.isSignedOut)

@@ -21,8 +21,9 @@ struct ListCommand: AsyncParsableCommand {
   func run() async throws {
     let (name, entries) = try await options.withNode { node in
       let name = try await store.existing(at: node)
-      try await options.warnIfLacking(name, at: node)
-      return (name, try await node.entries(in: name))
+      let shown = try await node.shown(in: name)
+      options.warn(ifLacking: shown.isLacking, name)
+      return (name, shown.values.entries)
     }
     let wanted = prefix ?? ""
     var items = try entries.filter { $0.key.utf8.starts(with: wanted.utf8) }.map { entry in

@@ -80,7 +80,7 @@ struct RemoveCommand: AsyncParsableCommand {
   private func remove(
     _ prefix: String, in name: String, at node: any NodeAccess
   ) async throws -> [String] {
-    let found = try await node.entries(in: name).map(\.key)
+    let found = try await node.values(in: name).entries.map(\.key)
       .filter { $0.utf8.starts(with: prefix.utf8) }
     guard !found.isEmpty else { return [] }
     let question = "Remove \(Humane.count(found.count, "key")) of \"\(Columns.printable(name))\"?"

@@ -58,10 +58,11 @@ struct StoresRemoveCommand: AsyncParsableCommand {
           .notFound, "there is no store \"\(Columns.printable(name))\" here; see: kith stores --all"
         )
       }
-      try await options.warnIfLacking(name, at: node)
+      let shown = try await node.shown(in: name)
+      options.warn(ifLacking: shown.isLacking, name)
       // Hidden values would show in the room of the removed ones.
       let hidden = try await node.hiddenEntries(in: name).map { Key($0.key) }
-      let keys = try await Set(node.values(in: name).keys).union(hidden).sorted().map(\.text)
+      let keys = Set(shown.values.keys).union(hidden).sorted().map(\.text)
       guard !keys.isEmpty else { return keys }
       guard yes || Terminal.hasInput else {
         throw CommandFailure(.refused, "standard input is no terminal; pass --yes")

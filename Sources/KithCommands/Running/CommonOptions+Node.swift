@@ -134,26 +134,17 @@ extension Accounts {
 
 extension CommonOptions {
   /// Keys of a lacking store may be missing or older.
-  func warnIfLacking(_ store: String, at node: any NodeAccess) async throws {
-    guard try await node.isLacking(store) else { return }
+  func warn(ifLacking isLacking: Bool, _ store: String) {
+    guard isLacking else { return }
     console.warn(
       "a part of the store \"\(Columns.printable(store))\" was damaged on this disk and is missing: "
         + "keys may be missing or show older values; see: kith status")
   }
 }
 
-extension NodeAccess {
-  func isLacking(_ store: String) async throws -> Bool {
-    try await report().stores
-      .contains { $0.identifier.rawValue.utf8.elementsEqual(store.utf8) && $0.missing != nil }
-  }
-
+extension [KeyValueStore.Key: PropertyListValue] {
   /// In the order of the keys' UTF-8 bytes.
-  func entries(
-    in store: String
-  ) async throws -> [(key: String, value: PropertyListValue)] {
-    try await values(in: store)
-      .sorted { $0.key < $1.key }
-      .map { ($0.key.text, $0.value) }
+  var entries: [(key: String, value: PropertyListValue)] {
+    sorted { $0.key < $1.key }.map { ($0.key.text, $0.value) }
   }
 }

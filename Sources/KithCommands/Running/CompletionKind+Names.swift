@@ -5,7 +5,7 @@ import KithTerminal
 
 extension CompletionKind {
   static let keys = names {
-    await $0.ask { node, store in try await node.entries(in: store.rawValue).map(\.key) }
+    await $0.ask { node, store in try await node.values(in: store.rawValue).entries.map(\.key) }
   }
 
   static let pastKeys = names {
