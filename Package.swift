@@ -17,7 +17,9 @@ let onLinux: TargetDependencyCondition? = .when(platforms: [.linux])
 
 let argumentParser = Target.Dependency.product(
   name: "ArgumentParser", package: "swift-argument-parser")
-let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+// It needs a newer macOS than modules for Apple's systems may ask for.
+let hummingbird = Target.Dependency.product(
+  name: "Hummingbird", package: "hummingbird", condition: onLinux)
 let serviceLifecycle = Target.Dependency.product(
   name: "ServiceLifecycle", package: "swift-service-lifecycle")
 
@@ -162,7 +164,7 @@ let package = Package(
         hummingbird,
         .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
-        .product(name: "HummingbirdCore", package: "hummingbird"),
+        .product(name: "HummingbirdCore", package: "hummingbird", condition: onLinux),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         serviceLifecycle,
