@@ -127,8 +127,10 @@ class Roster:
         while True:
             more = {
                 content["device"] for _, content, signers in certificates
-                if all(content[key] == self.certificates[content["device"]][key]
-                       for key in ("box_key", "transport_key"))
+                # Records come in any order: the signer of this one may not be known yet.
+                if content["device"] in self.certificates
+                and all(content[key] == self.certificates[content["device"]][key]
+                        for key in ("box_key", "transport_key"))
                 and any(signer == self.recovery or signer in paths
                         and (signer not in kept or content["device"] in kept[signer])
                         for signer in signers - {content["device"]})

@@ -123,6 +123,18 @@ final class RawEnd: Sendable {
     }
   }
 
+  /// Takes all bytes until the end. Reading the messages among them may then take its time.
+  func takeAll() throws {
+    received.withLock { received in
+      while true {
+        let count = received.writeWithUnsafeMutableBytes(minimumWritableBytes: 65_536) {
+          max(0, recv(descriptor, $0.baseAddress, $0.count, 0))
+        }
+        if count == 0 { return }
+      }
+    }
+  }
+
   func reply() throws -> LocalReply {
     guard let reply = try next(LocalReply.self) else { throw TimedOut() }
     return reply

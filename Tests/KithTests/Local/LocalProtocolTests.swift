@@ -308,6 +308,8 @@ struct LocalProtocolTests {
           try await blocking {
             // It reads once the node takes no more connections, because it ends.
             while (try? RawEnd(path: control)) != nil { usleep(1_000) }
+            // The node waits a second for its reader.
+            try program.takeAll()
             while let reply = try program.next(LocalReply.self) {
               if case .goodbye = reply.content { return true }
             }
