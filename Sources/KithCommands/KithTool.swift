@@ -29,10 +29,7 @@ public enum KithTool {
 
   /// As ``main()``, with the page of `kith web`, which only the program `kith-web` has.
   package static func main(page: WebPage.Maker?) async {
-    await WebPage.$maker.withValue(page) { await run() }
-  }
-
-  private static func run() async {
+    WebPage.maker.withLock { $0 = page }
     StandardFiles.occupy()
     do {
       try checkArguments(CommandLine.unsafeArgv, CommandLine.argc)

@@ -32,7 +32,7 @@ struct WebCommand: AsyncParsableCommand {
   @OptionGroup var node: NodeOptions
 
   func run() async throws {
-    guard let make = WebPage.maker else { throw PageProgram.replaceThisOne() }
+    guard let make = WebPage.maker.withLock({ $0 }) else { throw PageProgram.replaceThisOne() }
     DescriptorLimit.raise()
     let store = try store.identifier
     var configuration = options.accounts(passphrase: options.passphraseQuestion)

@@ -1,11 +1,13 @@
 package import Kith
 package import ServiceLifecycle
+import Synchronization
 
 /// The accounts and settings of the page of `kith web`.
 package struct WebPage: Sendable {
   package typealias Maker = @Sendable (WebPage) -> any Service
-  /// Makes the server of the page; nil in the program without it.
-  @TaskLocal package static var maker: Maker?
+  /// Makes the server of the page; nil in the program without it. Set once, before the command runs:
+  /// a task-local value around an asynchronous `main` crashes in optimized builds of Swift 6.3.
+  static let maker = Mutex<Maker?>(nil)
 
   package let accounts: Accounts
   /// The usual store.
