@@ -160,7 +160,7 @@ let package = Package(
     .target(
       name: "KithWeb",
       dependencies: [
-        "Kith", "KithCommands", "KithCore", "KithCrypto", "KithTerminal",
+        "Kith", "KithCommands", "KithCore", "KithCrypto", "KithNetwork", "KithTerminal",
         hummingbird,
         .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
         .product(name: "HTTPTypes", package: "swift-http-types"),

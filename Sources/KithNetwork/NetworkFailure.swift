@@ -42,7 +42,7 @@ package struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertibl
     self.reason = reason
   }
 
-  init(listeningOn host: String, port: Int, _ error: any Error) {
+  package init(listeningOn host: String, port: Int, _ error: any Error) {
     let reason: Reason =
       switch error {
       case let error as IOError:

@@ -33,7 +33,7 @@ struct Page: Sendable {
       .members(
         members + [
           ("hostName", .string(DeviceName.ofHost)), ("isOwnNode", .bool(accounts.node != nil)),
-          ("now", .value(.integer(Int64(PageDocuments.now)))),
+          ("now", .value(.integer(Int64(Moment.now)))),
           ("software", .string(Software.version)), ("store", .string(usualStore.rawValue)),
         ]))
   }
@@ -157,8 +157,15 @@ extension Page {
   }
 
   private func export(_ store: String) async throws -> Response {
-    let entries = try await accounts.nodeAccess.values(in: store).sorted { $0.key < $1.key }
-    let document = ExportDocument(store: store, entries: entries.map { ($0.key.text, $0.value) })
+    let shown = try await accounts.nodeAccess.shown(in: store)
+    // As `kith export` ends with an error, after it has printed what there is.
+    guard !shown.isLacking else {
+      throw PageFailure(
+        .failure,
+        "a part of the store was damaged on this disk, and no other device has given it back yet; "
+          + "kith export prints the rest")
+    }
+    let document = ExportDocument(store: store, entries: shown.values.entries)
     return Response(
       status: .ok, headers: [.contentType: "application/json; charset=utf-8"],
       body: ResponseBody(byteBuffer: ByteBuffer(string: document.versioned.text() + "\n")))
@@ -234,143 +241,6 @@ extension Page {
     let node = try accounts.nodeAccess
     let seconds = min(max(0, body.seconds ?? 5), Self.longestSync)
     let report = try await node.synchronize(body.store, timeout: .seconds(seconds))
-    let devices = try await node.report().devices
-    let names = report.incomplete.map { id in devices.first { $0.id == id }?.name ?? id.hex }
-    return Response(
-      .object([
-        "complete": .bool(report.isComplete), "incomplete": .strings(names),
-        "store": .string(body.store), "unpublished": .bool(report.hasUnpublishedWrites),
-      ]))
-  }
-}
-
-// MARK: Devices
-
-extension Page {
-  private struct Rename: Decodable {
-    var device: String
-    var name: String
-  }
-
-  private func rename(_ body: Rename) async throws -> Response {
-    try await accounts.rename(Query.device(body.device), to: body.name)
-    return Response(.members([]))
-  }
-
-  private struct Revoke: Decodable {
-    var device: String
-    var keep: [String]
-  }
-
-  private func revoke(_ body: Revoke) async throws -> Response {
-    let staying = try body.keep.map { try Query.device($0) }
-    try await accounts.revoke(Query.device(body.device), keeping: Set(staying))
-    return Response(.members([]))
-  }
-
-  private struct Meet: Decodable { var address: String }
-
-  private func meet(_ body: Meet) async throws -> Response {
-    try await accounts.nodeAccess.meet(body.address)
-    return Response(.members([]))
-  }
-
-  private func invite() throws -> Response {
-    try requireAccount(true)
-    try pairing.begin(.invite)
-    return Response(.members([]))
-  }
-
-  private struct Join: Decodable {
-    var code: String
-    var name: String
-    var address: String?
-  }
-
-  private func join(_ body: Join) async throws -> Response {
-    try requireAccount(false)
-    try pairing.begin(.join(code: body.code, name: body.name, address: body.address))
-    return Response(.members([]))
-  }
-
-  private struct Answer: Decodable {
-    var accept: Bool
-    var device: String
-  }
-
-  private func answerPairing(_ body: Answer) async throws -> Response {
-    pairing.answer(body.accept, about: try Query.device(body.device))
-    return Response(.members([]))
-  }
-
-  private struct Create: Decodable { var name: String }
-
-  private func createAccount(_ body: Create) async throws -> Response {
-    try requireAccount(false)
-    let made = try await accounts.createAccount(name: body.name)
-    return Response(
-      .object([
-        "account": .string(made.summary.account.hex),
-        "device": .object([
-          "fingerprint": .string(Fingerprint(of: made.summary.device).description),
-          "id": .string(made.summary.device.hex), "name": .string(made.summary.name),
-        ]),
-        "recoveryKey": .string(made.recoveryKey),
-      ]))
-  }
-
-  private func requireAccount(_ isNeeded: Bool) throws(PageFailure) {
-    guard (accounts.signedIn != nil) != isNeeded else { return }
-    throw PageFailure(
-      .directory,
-      isNeeded
-        ? "nobody is signed in here; create an account, or join one"
-        : "somebody is signed in here; sign out first: kith account sign-out")
-  }
-}
-
-/// The query of a request.
-struct Query {
-  private let request: Request
-
-  init(_ request: Request) { self.request = request }
-
-  func text(_ name: String) throws -> String {
-    guard let text = request.uri.queryParameters[name[...]] else {
-      throw PageFailure(.usage, "the parameter \"\(name)\" is missing")
-    }
-    return String(text)
-  }
-
-  func store() throws -> String {
-    guard let store = StoreIdentifier(try text("store")) else {
-      throw PageFailure(.usage, "this is no store's name")
-    }
-    return store.rawValue
-  }
-
-  func number(_ name: String) -> Int? { (try? text(name)).flatMap { Int($0) } }
-
-  /// Whether also large values are sent.
-  var isWhole: Bool { (try? text("whole")) == "true" }
-
-  func device() throws -> DeviceID { try Self.device(text("device")) }
-
-  static func device(_ hex: String) throws -> DeviceID {
-    guard let device = DeviceID(hex: hex) else {
-      throw PageFailure(.usage, "this is no device's id")
-    }
-    return device
-  }
-}
-
-extension Request {
-  func decoded<Body: Decodable>(upTo limit: Int = Page.smallBodyBytes) async throws -> Body {
-    let bytes = try await body.collect(upTo: limit)
-    do {
-      return try JSONDecoder().decode(Body.self, from: Data(bytes.readableBytesView))
-    } catch {
-      throw PageFailure(.usage, "the request cannot be read: \(error)")
-    }
+    return Response(report.document(store: body.store, status: try await node.report()))
   }
 }

@@ -1,4 +1,3 @@
-import Foundation
 import Kith
 import KithCommands
 import KithCore
@@ -32,9 +31,8 @@ enum PageDocuments {
 
   static func values(_ values: [KeyValueStore.Key: PropertyListValue], of store: String) -> Document
   {
-    let entries = values.sorted { $0.key < $1.key }
-    return .object([
-      "entries": .list(entries.map { entry($0.key.text, $0.value) }), "store": .string(store),
+    .object([
+      "entries": .list(values.entries.map { entry($0.key, $0.value) }), "store": .string(store),
     ])
   }
 
@@ -101,7 +99,4 @@ enum PageDocuments {
       "id": .string(device.id.hex), "name": .string(device.name),
     ])
   }
-
-  /// Milliseconds since 1970.
-  static var now: UInt64 { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) }
 }

@@ -47,7 +47,8 @@ struct PageGuard: Sendable {
 
   init(port: Int, credentials: PageCredentials) {
     cookieName = "kith-page-\(port)"
-    host = "127.0.0.1:\(port)"
+    // Browsers leave out the usual port.
+    host = port == 80 ? "127.0.0.1" : "127.0.0.1:\(port)"
     self.credentials = credentials
   }
 

@@ -1,9 +1,9 @@
 import HTTPTypes
-import Glibc
 import Hummingbird
 import HummingbirdCore
 package import KithCommands
 import KithCrypto
+import KithNetwork
 import KithTerminal
 import Logging
 import NIOCore
@@ -42,9 +42,9 @@ package struct PageServer: Service {
       defer { group.cancelAll() }
       do {
         try await application.run()
-      } catch let error as IOError where error.errnoCode == EADDRINUSE {
-        throw CommandFailure(
-          .unreachable, "port \(web.port) is taken; choose another with --web-port")
+      } catch let error as IOError {
+        let failure = NetworkFailure(listeningOn: "127.0.0.1", port: Int(web.port), error)
+        throw CommandFailure(.unreachable, "\(failure); choose another with --web-port")
       }
     }
   }

@@ -11,6 +11,7 @@ import tempfile
 import unittest
 
 import peers
+from pages import KithPage
 from webdriver import Browser, Driver
 
 SCREENSHOTS = pathlib.Path(os.environ.get("KITH_SCREENSHOTS", ".build/screenshots")).absolute()
@@ -120,6 +121,17 @@ class Case(unittest.TestCase):
     def joined(self, first, name="desktop"):
         """A second device of the account, that serves its page."""
         return first.admit(self.peer(name)).serve(first)
+
+    def open_both(self, **values):
+        """The pages of two devices of one account, in step, each in a browser of its own."""
+        laptop = self.account(**values)
+        desktop = self.joined(laptop)
+        pages = [KithPage(self.browser(index), peer).open() for index, peer in enumerate((laptop, desktop))]
+        for page in pages:
+            page.wait_state("Everything is in step.")
+            for key, value in values.items():
+                page.wait_value(key, value)
+        return pages
 
     def browser(self, index=0):
         browser = Browsers.get(index)

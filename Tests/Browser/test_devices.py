@@ -5,14 +5,6 @@ from pages import KithPage
 
 
 class DeviceTests(Case):
-    def open_both(self, **values):
-        laptop = self.account(**values)
-        desktop = self.joined(laptop)
-        pages = [KithPage(self.browser(index), peer).open() for index, peer in enumerate((laptop, desktop))]
-        for page in pages:
-            page.wait_state("Everything is in step.")
-        return pages
-
     def open_empty(self, index, name):
         return KithPage(self.browser(index), self.peer(name).serve()).open()
 

@@ -22,16 +22,6 @@ WATCH = """
 
 
 class ValueTests(Case):
-    def open_both(self, **values):
-        laptop = self.account(**values)
-        desktop = self.joined(laptop)
-        pages = [KithPage(self.browser(index), peer).open() for index, peer in enumerate((laptop, desktop))]
-        for page in pages:
-            page.wait_state("Everything is in step.")
-            for key, value in values.items():
-                page.wait_value(key, value)
-        return pages
-
     def open_one(self, **values):
         return KithPage(self.browser(), self.account(**values)).open()
 

@@ -38,6 +38,15 @@ import Testing
     #expect(guarding.judge(old) == .allowed)
   }
 
+  @Test("on the usual port browsers name no port")
+  func usualPort() {
+    let usual = PageGuard(port: 80, credentials: credentials)
+    var request = own("POST", "/api/write")
+    #expect(usual.judge(request) == .foreign)
+    (request.host, request.origin) = ("127.0.0.1", "http://127.0.0.1")
+    #expect(usual.judge(request) == .allowed)
+  }
+
   @Test(
     "another host's name is foreign, also for the page's files: DNS rebinding",
     arguments: [

@@ -18,8 +18,10 @@ extension Node: NodeAccess {
       guard let known = try existing(store) else { return .shown([], isLacking: false) }
       // Before the values: data that comes back in between must not hide that they are incomplete.
       let isLacking = engine.read { $0.isLacking(known.identifier) }
-      let values = known.dictionary
-      let shown = key.map { key in values.filter { $0.key == Key(key) } } ?? values
+      guard let key else {
+        return .shown(try known.dictionary.operations, isLacking: isLacking)
+      }
+      let shown = known.value(forKey: key).map { [Key(key): $0] } ?? [:]
       return .shown(try shown.operations, isLacking: isLacking)
     case .commit(let store, let operations, let expected):
       guard let known = try storeToWrite(store, operations, expecting: expected) else {

@@ -1,4 +1,5 @@
 import Kith
+package import KithCore
 import KithTerminal
 
 extension NodeStatus {
@@ -47,7 +48,7 @@ extension NodeStatus.Problem {
 }
 
 extension NodeStatus.Device {
-  var document: Document {
+  package var document: Document {
     .object(["fingerprint": .string(fingerprint), "id": .string(id.hex), "name": .string(name)])
   }
 }

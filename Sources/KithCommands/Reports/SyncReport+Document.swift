@@ -1,8 +1,8 @@
-import Kith
+package import Kith
 import KithCore
 
 extension SyncReport {
-  func document(store: String, status: NodeStatus) -> Document {
+  package func document(store: String, status: NodeStatus) -> Document {
     Document.versioned([
       "complete": .strings(status.names(of: complete)),
       "incomplete": .strings(status.names(of: incomplete)),

@@ -73,7 +73,7 @@ struct UnshownReport: Sendable {
   }
 }
 
-enum Moment {
+package enum Moment {
   /// In UTC, to the second.
   static func text(_ milliseconds: UInt64) -> String {
     let seconds = Double(milliseconds / 1_000)
@@ -81,5 +81,5 @@ enum Moment {
   }
 
   /// Milliseconds since 1970.
-  static var now: UInt64 { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) }
+  package static var now: UInt64 { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) }
 }

@@ -1,5 +1,5 @@
 import Foundation
-import Kith
+package import Kith
 import KithStorage
 import KithTerminal
 
@@ -144,7 +144,7 @@ extension CommonOptions {
 
 extension [KeyValueStore.Key: PropertyListValue] {
   /// In the order of the keys' UTF-8 bytes.
-  var entries: [(key: String, value: PropertyListValue)] {
+  package var entries: [(key: String, value: PropertyListValue)] {
     sorted { $0.key < $1.key }.map { ($0.key.text, $0.value) }
   }
 }

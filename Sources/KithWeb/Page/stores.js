@@ -135,8 +135,8 @@ async function sync() {
   button.disabled = true;
   setText(button, "Exchanging …");
   try {
-    const { complete, incomplete, unpublished } = await post("/api/sync", { store: app.store, seconds: 5 });
-    if (complete) toast("All other devices have everything.");
+    const { incomplete, unpublished } = await post("/api/sync", { store: app.store, seconds: 5 });
+    if (incomplete.length === 0 && !unpublished) toast("All other devices have everything.");
     else {
       toast([incomplete.length > 0 ? `Not yet complete: ${incomplete.map(plainName).join(", ")}. ` : "",
         unpublished ? "Some writes wait until another device is in touch." : ""].join("")
