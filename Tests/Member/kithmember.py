@@ -447,9 +447,9 @@ class Member:
         self.clock = max(wall_clock(self.clock), self.clock + 1)
         return self.clock
 
-    def entry(self, store, key, value, clock):
+    def entry(self, store, key, value, clock, stamp=None):
         """The plaintext of the entry that sets a key to an encoded value, or removes it (None), if
-        it is published at a clock (section 9)."""
+        it is published at a clock (section 9); its stamp is given, or the next reading."""
         newest = (self.stores[store].slot(key)[0] or (None, None))[1]
         shown = newest if newest and newest["value"] is not None else None
         claim = {"clock": clock, "device": self.id, "group": 0}
@@ -461,8 +461,8 @@ class Member:
             fallback = {"value": shown["value"], "claim": shown["claim"]} if is_earlier else (
                 shown["fallback"])
         return encode(
-            "Entry", key=key, stamp={"clock": self.tick(), "device": self.id}, value=value,
-            removed=True if value is None else None, claim=claim,
+            "Entry", key=key, stamp={"clock": stamp or self.tick(), "device": self.id},
+            value=value, removed=True if value is None else None, claim=claim,
             replaced=newest["stamp"] if newest else None, fallback=fallback)
 
     def change_set(self, store, plaintexts, sequence, clock, incarnation=None, epoch=None,
@@ -486,10 +486,9 @@ class Member:
         """Sets a key to an encoded value, or removes it (None), and sends that on sessions."""
         held, chain = self.stores[store], (self.id, self.incarnation)
         covered = held.vector.get(chain, 0)
-        # The stamp is a tick, then the publishing clock, which the claim may name, a later one.
-        publishing = max(wall_clock(self.clock), self.clock + 1) + 1
-        plaintext = self.entry(store, key, value, publishing)
-        self.clock = publishing
+        # The stamp is a tick, and the publishing clock, which the claim may name, a later one.
+        stamp, publishing = self.tick(), self.tick()
+        plaintext = self.entry(store, key, value, publishing, stamp)
         change_set = self.change_set(store, [plaintext], covered + 1, publishing)
         self.take(held, change_set)
         held.vector[chain] = covered + 1
