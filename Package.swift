@@ -27,6 +27,8 @@ let package = Package(
   name: "kith",
   products: [
     .library(name: "Kith", targets: ["Kith"]),
+    .library(name: "KithCarriers", targets: ["KithCarriers"]),
+    .library(name: "KithCarriersTesting", targets: ["KithCarriersTesting"]),
     .library(name: "KithTesting", targets: ["KithTesting"]),
     .library(name: "KithUserDefaults", targets: ["KithUserDefaults"]),
     .library(name: "UbiquitousKeyValueStore", targets: ["UbiquitousKeyValueStore"]),
@@ -99,6 +101,18 @@ let package = Package(
         serviceLifecycle,
       ],
       swiftSettings: strict),
+    // Functions over libcurl, which is loaded when a carrier needs it.
+    .systemLibrary(name: "CCurl"),
+    // Apart from Kith, so that programs without carriers pay nothing.
+    .target(
+      name: "KithCarriers",
+      dependencies: [
+        "CCurl", "CSodium", "Kith",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      swiftSettings: strict),
+    .target(name: "KithCarriersTesting", dependencies: ["Kith"], swiftSettings: strict),
     // Apart from Kith, which needs no more of Foundation than its essentials: UserDefaults is in the
     // whole of it.
     .target(
@@ -119,7 +133,8 @@ let package = Package(
     .target(
       name: "KithCommands",
       dependencies: [
-        "CLinux", "Kith", "KithCore", "KithCrypto", "KithNetwork", "KithStorage", "KithTerminal",
+        "CLinux", "Kith", "KithCarriers", "KithCore", "KithCrypto", "KithNetwork", "KithStorage",
+        "KithTerminal",
         argumentParser,
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOPosix", package: "swift-nio"),
@@ -255,6 +270,10 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
       ],
       exclude: ["Golden"], resources: [.copy("Samples")], swiftSettings: strict),
+    .testTarget(
+      name: "KithCarriersTests",
+      dependencies: ["Kith", "KithCarriers", "KithCarriersTesting", "KithTestSupport"],
+      exclude: ["Servers"], swiftSettings: strict),
     .testTarget(
       name: "KithTerminalTests", dependencies: ["KithTerminal"], swiftSettings: strict),
     .testTarget(

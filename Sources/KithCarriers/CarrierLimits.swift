@@ -1,0 +1,49 @@
+/// The limits of carriers that are not an argument.
+enum CarrierLimits {
+  /// Bytes of an object's name.
+  static let nameBytes = 128
+  /// Directories of a place.
+  static let placeDepth = 4
+  /// Bytes of an address, and of a path of a folder.
+  static let addressBytes = 2_048
+  /// Bytes of a file with credentials.
+  static let credentialBytes = 8_192
+
+  /// Threads of each folder: one for a turn, one while an operation hangs.
+  static let folderThreads = 2
+  /// Threads for the requests of all carriers, of which there are four.
+  static let requestThreads = 8
+  /// Bytes of a file that are read or written between two looks at whether to go on.
+  static let chunkBytes = 1 << 20
+  /// Temporary files of other writers that a folder remembers, to remove them later.
+  static let temporaryFiles = 64
+  /// The age at which the rest of a broken-off put is removed.
+  static let temporaryAge = Duration.seconds(3_600)
+
+  /// Time without a byte, after which an operation ends.
+  static let quiet = Duration.seconds(30)
+  /// Time after which an operation ends in any case: a server can send a byte now and then for ever.
+  static let longest = Duration.seconds(900)
+  static let connectSeconds = 30
+  /// Connections that are kept open between requests.
+  static let idleConnections = 2
+  /// Bytes of an answer's header.
+  static let headerBytes = 64 << 10
+  /// Bytes of an answer that is neither an object nor a listing.
+  static let answerBytes = 64 << 10
+  /// Bytes of an answer for each object that a listing may have.
+  static let listingBytesPerObject = 2_048
+  static let redirects = 3
+  /// The longest wait that a server may ask for.
+  static let retryAfter = Duration.seconds(86_400)
+  /// Answers that make up one listing of a bucket.
+  static let pages = 256
+  /// Objects of each of them; servers give no more.
+  static let pageKeys = 1_000
+
+  /// Elements of XML inside each other.
+  static let xmlDepth = 32
+  /// Bytes of an element's name, and of its text.
+  static let xmlNameBytes = 128
+  static let xmlTextBytes = 4_096
+}

@@ -1,0 +1,93 @@
+/// The secrets that sign in to a carrier. They never show in descriptions, failures or addresses.
+public enum CarrierCredentials: Sendable, CustomStringConvertible, CustomReflectable {
+  /// A folder, or a storage that is open to all.
+  case none
+  /// For WebDAV; sent as the server asks, digest (RFC 7616) or basic (RFC 7617).
+  case password(user: String, SecretText)
+  /// For WebDAV: RFC 6750.
+  case bearer(SecretText)
+  /// An access key's identifier and its secret.
+  case s3(accessKey: String, SecretText)
+
+  /// Parses the text of a file with credentials.
+  ///
+  /// | kind | lines |
+  /// | --- | --- |
+  /// | webdav | the user, the password; or one line, a token |
+  /// | s3 | the access key, the secret key |
+  /// | folder | none |
+  ///
+  /// Empty text is ``none``. A line ends with LF or CR LF. The caller overwrites `text`.
+  ///
+  /// - Throws: ``CarrierCredentialsFailure``, which says the form that is expected.
+  public init(
+    parsing text: [UInt8], for kind: CarrierAddress.Kind
+  ) throws(CarrierCredentialsFailure) {
+    guard text.count <= CarrierLimits.credentialBytes else {
+      throw CarrierCredentialsFailure(
+        "A file with credentials has at most \(CarrierLimits.credentialBytes) bytes.")
+    }
+    var lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+      .map { $0.last == UInt8(ascii: "\r") ? $0.dropLast() : $0 }
+    if lines.last?.isEmpty == true { lines.removeLast() }
+    guard lines.allSatisfy({ line in !line.contains { $0 < 0x20 || $0 == 0x7F } }) else {
+      throw CarrierCredentialsFailure("Credentials have no control characters.")
+    }
+    switch (kind, lines.count) {
+    case (_, 0): self = .none
+    case (.webdav, 1): self = .bearer(SecretText(lines[0]))
+    case (.webdav, 2): self = .password(user: try Self.name(lines[0]), SecretText(lines[1]))
+    case (.s3, 2): self = .s3(accessKey: try Self.name(lines[0]), SecretText(lines[1]))
+    case (.folder, _): throw CarrierCredentialsFailure("A folder needs no credentials.")
+    case (.webdav, _):
+      throw CarrierCredentialsFailure(
+        "WebDAV credentials are a line with the user and one with the password, or one token.")
+    case (.s3, _):
+      throw CarrierCredentialsFailure(
+        "S3 credentials are a line with the access key and one with the secret key.")
+    }
+  }
+
+  /// The text that ``init(parsing:for:)`` reads. The caller overwrites it after use.
+  public var text: [UInt8] {
+    switch self {
+    case .none: []
+    case .bearer(let token): token.withUnsafeBytes { Array($0) }
+    case .password(let name, let secret), .s3(let name, let secret):
+      secret.withUnsafeBytes { Array(name.utf8) + [UInt8(ascii: "\n")] + Array($0) }
+    }
+  }
+
+  /// The kind of credentials.
+  public var description: String {
+    switch self {
+    case .none: "no credentials"
+    case .password: "a user and a password"
+    case .bearer: "a token"
+    case .s3: "an access key"
+    }
+  }
+
+  /// Hides user and secret from `dump`.
+  public var customMirror: Mirror { Mirror(self, children: []) }
+
+  private static func name(
+    _ line: ArraySlice<UInt8>
+  ) throws(CarrierCredentialsFailure) -> String {
+    guard !line.isEmpty, let name = String(validating: line, as: UTF8.self) else {
+      throw CarrierCredentialsFailure("The first line of the credentials is empty or not UTF-8.")
+    }
+    return name
+  }
+}
+
+/// The reason why credentials cannot be used. It holds no secret.
+public struct CarrierCredentialsFailure: Error, Hashable, Sendable, CustomStringConvertible {
+  /// One sentence that says the form that is expected.
+  public var message: String
+
+  init(_ message: String) { self.message = message }
+
+  /// The message.
+  public var description: String { message }
+}

@@ -1,0 +1,153 @@
+import Glibc
+public import Kith
+import Synchronization
+
+/// A folder that something else brings to the other devices: Syncthing, NFS, SMB, a USB stick.
+///
+/// An object is a regular file. It is written under a temporary name, made durable, and renamed.
+/// Symbolic links, sub-directories and files of other programs are no objects.
+public final class FolderCarrier: CarrierStorage {
+  private let path: String
+  private let quiet: Duration
+  private let threads = BlockingThreads(count: CarrierLimits.folderThreads)
+  /// Temporary files by the time this process first saw them.
+  private let temporaryFiles = Mutex<[String: ContinuousClock.Instant]>([:])
+
+  /// - Parameter path: An absolute path. Only ``makePlace(_:)`` makes a missing folder.
+  public convenience init(path: String) {
+    self.init(path: path, quiet: CarrierLimits.quiet)
+  }
+
+  init(path: String, quiet: Duration) {
+    self.path = path
+    self.quiet = quiet
+  }
+
+  /// Makes the place, and the folder if it is missing.
+  public func makePlace(_ place: String) async throws(CarrierFailure) {
+    try await at(place, "make the folder", creating: true) { _, _ in }
+  }
+
+  /// Lists the regular files whose names are objects'.
+  public func list(
+    _ place: String, limit: Int
+  ) async throws(CarrierFailure) -> [CarrierObject] {
+    let (objects, temporary) = try await at(place, "list the folder") {
+      folder, work throws(CarrierFailure) in
+      var objects: [CarrierObject] = []
+      var temporary: [String] = []
+      try folder.forEachName { name throws(CarrierFailure) in
+        work.progress()
+        if Self.isTemporary(name), temporary.count < CarrierLimits.temporaryFiles {
+          temporary.append(name)
+        }
+        guard ObjectNames.isObject(name), let bytes = try folder.bytes(of: name) else {
+          return !work.isAbandoned
+        }
+        guard objects.count < limit else {
+          throw CarrierFailure(.tooMuch, "The folder holds more than \(limit) objects.")
+        }
+        objects.append(CarrierObject(name: name, bytes: bytes))
+        return !work.isAbandoned
+      }
+      try mapped("list the folder") { () throws(SystemCallFailure) in try folder.checkIsThere() }
+      return (objects, temporary)
+    }
+    await removeOld(temporary, in: place)
+    return objects
+  }
+
+  /// Reads a file; nil if there is none of that name, or it is no regular file.
+  public func get(
+    _ name: String, from place: String, limit: Int
+  ) async throws(CarrierFailure) -> [UInt8]? {
+    try ObjectNames.checked(name)
+    return try await at(place, "read from the folder") { folder, work throws(CarrierFailure) in
+      try folder.read(name, limit: limit, work)
+    }
+  }
+
+  /// Writes a temporary file, makes it durable and renames it.
+  public func put(
+    _ bytes: [UInt8], as name: String, in place: String
+  ) async throws(CarrierFailure) {
+    try ObjectNames.checked(name)
+    try await at(place, "write to the folder") { folder, work throws(CarrierFailure) in
+      try mapped("write to the folder") { () throws(SystemCallFailure) in
+        try folder.write(bytes, name, work)
+      }
+    }
+  }
+
+  /// Removes a file.
+  public func delete(_ name: String, from place: String) async throws(CarrierFailure) {
+    try ObjectNames.checked(name)
+    try await at(place, "delete from the folder") { folder, _ throws(CarrierFailure) in
+      try mapped("delete from the folder") { () throws(SystemCallFailure) in
+        try folder.remove(name)
+      }
+    }
+  }
+
+  /// The kernel's events, those of our own puts included; it has none for changes that another
+  /// computer makes on NFS or SMB. The first element says that the watch has begun. Ends if the place
+  /// is not there or goes away.
+  public func changes(in place: String) -> AsyncStream<Void>? {
+    guard let directories = try? ObjectNames.directories(of: place) else { return nil }
+    return FolderChanges.stream(path: path, directories: directories, threads)
+  }
+
+  /// Opens the place on a thread. Once more if an NFS server has forgotten the directory, because a
+  /// new look-up finds it.
+  private func at<Value: Sendable>(
+    _ place: String, _ action: String, creating: Bool = false,
+    _ body:
+      @escaping @Sendable (borrowing FolderPlace, BlockingWork) throws(CarrierFailure) ->
+      Value
+  ) async throws(CarrierFailure) -> Value {
+    let path = path
+    let directories = try ObjectNames.directories(of: place)
+    return try await onThread(of: threads, quiet: quiet) {
+      work throws(CarrierFailure) in
+      let folder = try mapped(action) { () throws(SystemCallFailure) in
+        do throws(SystemCallFailure) {
+          return try FolderPlace(path: path, directories: directories, creating: creating)
+        } catch  where error.code == ESTALE {
+          return try FolderPlace(path: path, directories: directories, creating: creating)
+        }
+      }
+      return try body(folder, work)
+    }
+  }
+
+  private static func isTemporary(_ name: String) -> Bool {
+    name.hasPrefix(".") && name.hasSuffix(".tmp")
+      && ObjectNames.isObject(name.dropFirst().dropLast(".tmp".count))
+  }
+
+  /// Removes what a put left that broke off. Only the time since this process first saw it counts.
+  private func removeOld(_ names: [String], in place: String) async {
+    let now = ContinuousClock.now
+    let old = temporaryFiles.withLock { seen in
+      seen = Dictionary(
+        names.map { ("\(place)/\($0)", seen["\(place)/\($0)"] ?? now) }, uniquingKeysWith: min)
+      return names.filter { now - (seen["\(place)/\($0)"] ?? now) > CarrierLimits.temporaryAge }
+    }
+    guard !old.isEmpty else { return }
+    // If this fails, the next listing tries again.
+    try? await at(place, "delete from the folder") { folder, _ in
+      for name in old { try? folder.remove(name) }
+    }
+  }
+}
+
+/// Adds to a failed system call the action that it was part of.
+func mapped<Value: ~Copyable>(
+  _ action: String, _ body: () throws(SystemCallFailure) -> Value
+) throws(CarrierFailure) -> Value {
+  do throws(SystemCallFailure) {
+    return try body()
+  } catch {
+    throw CarrierFailure(errno: error.code, action)
+  }
+}

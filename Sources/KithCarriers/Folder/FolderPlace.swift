@@ -1,0 +1,111 @@
+import Glibc
+import Kith
+
+/// A place's directory, held open. All files are opened relative to it, so nothing outside it can be
+/// reached by a symbolic link.
+struct FolderPlace: ~Copyable {
+  private static let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
+
+  let path: String
+  let directories: [String]
+  let directory: OpenFile
+
+  /// Opens a place.
+  ///
+  /// - Parameters:
+  ///   - path: The carrier's folder. It may be a symbolic link, because a person named it.
+  ///   - directories: The directories of the place below it, which may not.
+  ///   - creating: Whether to make what is missing.
+  /// - Throws: The first system call's failure.
+  init(path: String, directories: [String], creating: Bool = false) throws(SystemCallFailure) {
+    self.path = path
+    self.directories = directories
+    directory = try Self.open(path: path, directories: directories, creating: creating)
+  }
+
+  private static func open(
+    path: String, directories: [String], creating: Bool
+  ) throws(SystemCallFailure) -> OpenFile {
+    if creating { try makeFolder(path) }
+    var current = OpenFile(taking: try systemCall { Glibc.open(path, flags) })
+    for name in directories {
+      let parent = current.descriptor
+      if creating, try make({ mkdirat(parent, name, 0o777) }) { try synchronize(parent) }
+      current = OpenFile(taking: try systemCall { openat(parent, name, flags | O_NOFOLLOW) })
+    }
+    return current
+  }
+
+  /// Makes a folder with those above it.
+  private static func makeFolder(_ path: String) throws(SystemCallFailure) {
+    var made = ""
+    for name in path.split(separator: "/") {
+      let parent = made.isEmpty ? "/" : made
+      made += "/" + name
+      guard try make({ mkdir(made, 0o777) }) else { continue }
+      let file = OpenFile(taking: try systemCall { Glibc.open(parent, flags) })
+      try synchronize(file.descriptor)
+    }
+  }
+
+  /// Makes a directory, and returns whether there was none.
+  private static func make(_ call: () -> Int32) throws(SystemCallFailure) -> Bool {
+    do throws(SystemCallFailure) {
+      try systemCall(call)
+      return true
+    } catch {
+      if error.code == EEXIST { return false }
+      throw error
+    }
+  }
+
+  /// Makes names durable. Some file systems have no such call for directories.
+  static func synchronize(_ descriptor: Int32) throws(SystemCallFailure) {
+    do throws(SystemCallFailure) {
+      try systemCall { fsync(descriptor) }
+    } catch {
+      if error.code != EINVAL, error.code != ENOSYS, error.code != EOPNOTSUPP { throw error }
+    }
+  }
+
+  /// Fails if the directory is no longer what its path leads to: an unmounted medium or a removed
+  /// directory looks empty.
+  func checkIsThere() throws(SystemCallFailure) {
+    let held = try directory.information()
+    let again = try Self.open(path: path, directories: directories, creating: false).information()
+    guard held.st_nlink > 0, held.st_dev == again.st_dev, held.st_ino == again.st_ino else {
+      throw SystemCallFailure(code: ENOENT)
+    }
+  }
+
+  /// Calls a function with each name in the directory, in no order, until it returns false.
+  func forEachName(_ body: (String) throws(CarrierFailure) -> Bool) throws(CarrierFailure) {
+    // The stream takes its descriptor over, and has its own position.
+    let stream: OpaquePointer
+    do throws(SystemCallFailure) {
+      let descriptor = directory.descriptor
+      let copy = try systemCall { openat(descriptor, ".", Self.flags) }
+      guard let opened = fdopendir(copy) else {
+        let code = errno
+        close(copy)
+        throw SystemCallFailure(code: code)
+      }
+      stream = opened
+    } catch {
+      throw CarrierFailure(errno: error.code, "list the folder")
+    }
+    defer { closedir(stream) }
+    while true {
+      errno = 0
+      guard let entry = readdir(stream) else {
+        if errno != 0 { throw CarrierFailure(errno: errno, "list the folder") }
+        return
+      }
+      // Names that are not UTF-8 are repaired to names that are no object's.
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { tuple in
+        tuple.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      guard try body(name) else { return }
+    }
+  }
+}

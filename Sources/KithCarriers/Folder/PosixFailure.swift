@@ -1,0 +1,72 @@
+import Glibc
+import Kith
+
+extension CarrierFailure {
+  /// A failed system call on a folder.
+  ///
+  /// - Parameters:
+  ///   - code: `errno`.
+  ///   - action: The action that failed, for the message: “write to the folder”.
+  init(errno code: Int32, _ action: String) {
+    let kind: Code
+    let remedy: String
+    switch code {
+    // A medium that was pulled out, a mount that is gone, a server that forgot the file.
+    case ENOENT, ENOTDIR, EIO, ENODEV, ENXIO, ESTALE, ENOTCONN, ENOMEDIUM:
+      (kind, remedy) = (.notThere, "see whether the folder is mounted")
+    case ENOSPC, EDQUOT, EFBIG:
+      (kind, remedy) = (.full, "make room on the storage")
+    case EACCES, EPERM, EROFS:
+      (kind, remedy) = (.denied, "give this user write access to the folder")
+    case ETIMEDOUT, EHOSTUNREACH, EHOSTDOWN, ENETUNREACH, ECONNREFUSED, ECONNRESET:
+      (kind, remedy) = (.unreachable, "see whether its server can be reached")
+    default:
+      (kind, remedy) = (.unexpected, "see what the system's log says")
+    }
+    let reason = String(cString: strerror(code))
+    self.init(kind, "Cannot \(action) (\(reason)); \(remedy).")
+  }
+}
+
+/// Calls again for as long as a signal interrupts the call.
+///
+/// - Returns: What the call returns, never negative.
+/// - Throws: ``SystemCallFailure`` with its `errno`.
+@discardableResult
+func systemCall<Number: FixedWidthInteger>(
+  _ call: () -> Number
+) throws(SystemCallFailure) -> Number {
+  while true {
+    let result = call()
+    if result >= 0 { return result }
+    let code = errno
+    if code != EINTR { throw SystemCallFailure(code: code) }
+  }
+}
+
+struct SystemCallFailure: Error {
+  var code: Int32
+}
+
+/// An open file, closed at the end of its life.
+struct OpenFile: ~Copyable {
+  let descriptor: Int32
+
+  init(taking descriptor: Int32) { self.descriptor = descriptor }
+
+  deinit { _ = Glibc.close(descriptor) }
+
+  /// Closes it and says whether that failed: NFS reports a full disk only then.
+  consuming func close() throws(SystemCallFailure) {
+    let descriptor = descriptor
+    discard self
+    // After an interruption Linux has closed it all the same.
+    if Glibc.close(descriptor) != 0, errno != EINTR { throw SystemCallFailure(code: errno) }
+  }
+
+  func information() throws(SystemCallFailure) -> stat {
+    var information = stat()
+    try systemCall { fstat(descriptor, &information) }
+    return information
+  }
+}

@@ -1,0 +1,140 @@
+import Glibc
+import Kith
+
+/// A handle of libcurl with its connections, which requests use one after another. It also keeps the
+/// server's last challenge, so that a digest needs one request and not two.
+final class HTTPConnection: @unchecked Sendable {
+  // Unchecked: a client lends it to one thread at a time.
+  private let curl: CurlLibrary
+  private let easy: CurlLibrary.Handle
+  private let multi: CurlLibrary.Handle
+
+  init(_ curl: CurlLibrary) throws(CarrierFailure) {
+    self.curl = curl
+    guard let easy = curl.easyInit(), let multi = curl.multiInit() else {
+      throw CarrierFailure(.unexpected, "There is no memory for a connection.")
+    }
+    self.easy = easy
+    self.multi = multi
+  }
+
+  deinit {
+    _ = curl.multiCleanup(multi)
+    curl.easyCleanup(easy)
+  }
+
+  /// Sends a request and receives its answer. Blocks.
+  func send(
+    _ request: HTTPRequest, to origin: String, login: HTTPLogin, authorityFile: String?,
+    allowsLocal: Bool, _ work: BlockingWork
+  ) throws(CarrierFailure) -> HTTPAnswer {
+    let transfer = HTTPTransfer(limit: request.limit, allowsLocal: allowsLocal, work: work)
+    var headers: CurlLibrary.Handle?
+    defer { curl.listFree(headers) }
+    // Empty values leave libcurl's own headers out. A wait for status 100 would cost a second with
+    // servers that do not know it.
+    for (name, value) in [("Expect", ""), ("Accept", ""), ("Content-Type", "")] + request.headers {
+      headers = curl.listAppend(headers, value.isEmpty ? "\(name):" : "\(name): \(value)")
+    }
+    if case .bearer(let token) = login {
+      let line = SecretText(
+        Array("Authorization: Bearer ".utf8) + token.withUnsafeBytes { Array($0) })
+      headers = line.withCString { curl.listAppend(headers, $0) }
+    }
+    let isReady =
+      transfer.register(with: curl, easy)
+      && setUp(request, origin + request.target, headers)
+      && secure(authorityFile) && sign(in: login)
+    guard isReady else {
+      throw CarrierFailure(.unexpected, "This libcurl is too old, or was built without TLS.")
+    }
+    let body = request.body ?? []
+    let code = body.withUnsafeBytes { body in
+      // libcurl reads the body where it is. An empty one must not be a null pointer.
+      withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { nowhere in
+        request.body == nil
+          || curl.set(easy, .bodyBytes, offset: body.count)
+            && curl.set(easy, .body, body.baseAddress ?? UnsafeRawPointer(nowhere.baseAddress))
+          ? perform(work) : CurlCode.outOfMemory
+      }
+    }
+    withExtendedLifetime(transfer) {}
+    if let failure = CurlCode.failure(code, transfer, origin) { throw failure }
+    return HTTPAnswer(
+      status: curl.get(easy, .status), headers: transfer.headers, body: transfer.body,
+      offered: HTTPAuthentication(rawValue: curl.get(easy, .offeredAuthentication)))
+  }
+
+  private func setUp(
+    _ request: HTTPRequest, _ url: String, _ headers: CurlLibrary.Handle?
+  ) -> Bool {
+    let http1_1 = 2
+    let both = 1 | 2
+    // The last request's method is still set.
+    return curl.set(easy, .getMethod, 1)
+      && (request.body == nil || curl.set(easy, .post, 1))
+      && curl.set(easy, .method, text: request.method)
+      && curl.set(easy, .url, text: url) && curl.set(easy, .pathAsIs, 1)
+      && curl.set(easy, .headers, headers.map { UnsafeRawPointer($0) })
+      && curl.set(easy, .protocols, both) && curl.set(easy, .httpVersion, http1_1)
+      && curl.set(easy, .followRedirects, 0)
+      // Behind a proxy the server's address could not be checked.
+      && curl.set(easy, .proxy, text: "")
+      && curl.set(easy, .noSignals, 1)
+      && curl.set(easy, .connectMilliseconds, CarrierLimits.connectSeconds * 1_000)
+  }
+
+  private func secure(_ authorityFile: String?) -> Bool {
+    let tls1_2 = 6
+    return curl.set(easy, .verifyPeer, 1) && curl.set(easy, .verifyHost, 2)
+      && curl.set(easy, .tlsVersion, tls1_2)
+      && (authorityFile.map { curl.set(easy, .authorityFile, text: $0) } ?? true)
+  }
+
+  private func sign(in login: HTTPLogin) -> Bool {
+    guard case .password(let user, let password, let ways) = login else { return true }
+    return curl.set(easy, .authentication, ways.rawValue)
+      && curl.set(easy, .user, text: user)
+      && password.withCString { curl.set(easy, .password, UnsafeRawPointer($0)) }
+  }
+
+  /// Runs the transfer to its end.
+  ///
+  /// - Returns: libcurl's result.
+  private func perform(_ work: BlockingWork) -> Int32 {
+    ignoreBrokenPipes()
+    let (curl, multi) = (curl, Pointer(multi))
+    guard curl.multiAdd(multi.value, easy) == 0 else { return CurlCode.outOfMemory }
+    defer { _ = curl.multiRemove(multi.value, easy) }
+    work.setWake { _ = curl.multiWakeup(multi.value) }
+    defer { work.setWake(nil) }
+    var running: Int32 = 1
+    while !work.isAbandoned {
+      guard curl.multiPerform(multi.value, &running) == 0 else { return CurlCode.outOfMemory }
+      guard running > 0 else { break }
+      // It is woken by the socket, by libcurl's own timers and by `setWake`.
+      _ = curl.multiPoll(multi.value, nil, 0, 1_000, nil)
+    }
+    var left: Int32 = 0
+    // struct CURLMsg: a kind, the handle, the result.
+    guard let message = curl.multiRead(multi.value, &left) else { return CurlCode.aborted }
+    return message.load(fromByteOffset: 16, as: Int32.self)
+  }
+}
+
+/// Keeps SIGPIPE from this thread, which belongs to ``BlockingThreads``. libcurl leaves signals alone as
+/// it should in a program with threads, and a TLS library may write to a closed connection.
+private func ignoreBrokenPipes() {
+  var signals = sigset_t()
+  sigemptyset(&signals)
+  sigaddset(&signals, SIGPIPE)
+  pthread_sigmask(SIG_BLOCK, &signals, nil)
+}
+
+/// A pointer to something that may be used on any thread.
+private struct Pointer: @unchecked Sendable {
+  // Unchecked: `curl_multi_wakeup`, the only call from another thread, is made for that.
+  let value: CurlLibrary.Handle
+
+  init(_ value: CurlLibrary.Handle) { self.value = value }
+}

@@ -1,0 +1,39 @@
+import Glibc
+import Kith
+
+extension CarrierFailure {
+  /// The failure that an answer's status stands for, unless the protocol says more.
+  init(_ answer: HTTPAnswer, from address: WebAddress, now: Int = Int(time(nil))) {
+    let (code, text): (Code, String) =
+      switch answer.status {
+      case 401, 403, 407:
+        (.denied, "refuses the credentials; see whether they are right and may write")
+      case 301...308: (.untrusted, "sends elsewhere; give that address if it is right")
+      case 404, 410: (.notThere, "has no such directory; see whether the address is right")
+      case 408, 502, 504: (.unreachable, "does not answer in time")
+      case 413, 507: (.full, "has no room; make room on the storage")
+      case 429, 503: (.busy, "asks to wait")
+      default: (.unexpected, "gave an unexpected answer")
+      }
+    let wait =
+      code == .busy ? answer.header("retry-after").flatMap { RetryAfter.parse($0, now: now) } : nil
+    self.init(code, "\(address.origin) \(text) (status \(answer.status)).", retryAfter: wait)
+  }
+}
+
+extension HTTPAnswer {
+  /// An object out of the answer to GET. The server must say where it ends, else one that broke off
+  /// would look whole.
+  func object(
+    _ name: String, limit: Int, from address: WebAddress
+  ) throws(CarrierFailure) -> [UInt8] {
+    guard header("content-length") != nil || header("transfer-encoding") != nil else {
+      throw CarrierFailure(
+        .unexpected, "\(address.origin) does not say how long its answer is.")
+    }
+    guard body.count <= limit else {
+      throw CarrierFailure(.tooMuch, "The object “\(name)” has more than \(limit) bytes.")
+    }
+    return body
+  }
+}

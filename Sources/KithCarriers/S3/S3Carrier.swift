@@ -1,0 +1,221 @@
+import Glibc
+public import Kith
+
+/// A bucket of Amazon S3, or of a server with the same interface.
+///
+/// A bucket has no directories, so a place is never missing, only its bucket.
+public final class S3Carrier: CarrierStorage {
+  /// How a request names its bucket.
+  public enum Style: String, Sendable {
+    /// `https://ENDPOINT/BUCKET/KEY`
+    case path
+    /// `https://BUCKET.ENDPOINT/KEY`
+    case host
+  }
+
+  private let client: HTTPClient
+  /// Before each key: the bucket with style path.
+  private let root: String
+  private let prefix: String
+  private let signature: S3Signature?
+  /// Objects of one answer.
+  private let pageKeys: Int
+  /// Seconds since 1970.
+  private let now: @Sendable () -> Int
+
+  /// Objects may cost money by the request.
+  public var shortestPause: Duration { .seconds(20) }
+
+  /// Makes a carrier.
+  ///
+  /// - Parameters:
+  ///   - endpoint: `https://HOST[:PORT]`.
+  ///   - bucket: The bucket's name. Only the bucket's owner makes it.
+  ///   - prefix: What stands before the places; empty for none.
+  ///   - region: The region's name; `us-east-1` for most servers.
+  ///   - style: How a request names its bucket.
+  ///   - credentials: An access key, or none.
+  /// - Throws: ``CarrierFailure/Code/unexpected`` for an address that is none,
+  ///   ``CarrierFailure/Code/denied`` for credentials of another kind.
+  public convenience init(
+    endpoint: String, bucket: String, prefix: String = "", region: String = "us-east-1",
+    style: Style = .path, credentials: CarrierCredentials
+  ) throws(CarrierFailure) {
+    let address: BucketAddress
+    do throws(CarrierAddressFailure) {
+      var url = try WebAddress(endpoint)
+      guard url.segments.isEmpty, url.query.isEmpty, ObjectNames.isObject(region) else {
+        throw CarrierAddressFailure(.malformed, "An endpoint has only a scheme, a host and a port.")
+      }
+      url.segments = [bucket] + prefix.split(separator: "/").map { PercentCoding.encode($0) }
+      url.query = [
+        .init(name: "region", value: region), .init(name: "style", value: style.rawValue),
+      ]
+      address = try BucketAddress(WebAddress(url.text))
+    } catch {
+      throw CarrierFailure(.unexpected, error.message)
+    }
+    switch credentials {
+    case .none, .s3: self.init(address, credentials, CarrierOptions())
+    default: throw CarrierFailure(.denied, "\(credentials) cannot sign in to S3.")
+    }
+  }
+
+  init(
+    _ address: BucketAddress, _ credentials: CarrierCredentials, _ options: CarrierOptions,
+    pageKeys: Int = CarrierLimits.pageKeys, now: @escaping @Sendable () -> Int = { time(nil) }
+  ) {
+    var endpoint = address.endpoint
+    if address.style == .host { endpoint.host = "\(address.bucket).\(endpoint.host)" }
+    client = HTTPClient(endpoint, options)
+    root = address.style == .path ? "/\(address.bucket)/" : "/"
+    prefix = address.prefix
+    self.pageKeys = pageKeys
+    self.now = now
+    if case .s3(let accessKey, let secretKey) = credentials {
+      signature = S3Signature(
+        accessKey: accessKey, secretKey: secretKey, region: address.region)
+    } else {
+      signature = nil
+    }
+  }
+
+  /// Checks that the bucket is there, and can be listed.
+  public func makePlace(_ place: String) async throws(CarrierFailure) {
+    _ = try await page(of: directory(place), after: nil, most: 1)
+  }
+
+  /// Lists the place's keys, in several requests if there are many.
+  public func list(
+    _ place: String, limit: Int
+  ) async throws(CarrierFailure) -> [CarrierObject] {
+    let directory = try directory(place)
+    var objects: [CarrierObject] = []
+    var next: String?
+    for _ in 0..<CarrierLimits.pages {
+      let page = try await page(of: directory, after: next, most: pageKeys)
+      for (key, bytes) in page.objects where key.hasPrefix(directory) {
+        let name = key.dropFirst(directory.count)
+        guard ObjectNames.isObject(name) else { continue }
+        guard objects.count < limit else {
+          throw CarrierFailure(.tooMuch, "The place holds more than \(limit) objects.")
+        }
+        objects.append(CarrierObject(name: String(name), bytes: bytes))
+      }
+      guard page.next != nil else { return objects }
+      next = page.next
+    }
+    throw CarrierFailure(
+      .tooMuch, "A listing of the bucket has more than \(CarrierLimits.pages) answers.")
+  }
+
+  /// Gets an object; nil if the bucket has no such key.
+  public func get(
+    _ name: String, from place: String, limit: Int
+  ) async throws(CarrierFailure) -> [UInt8]? {
+    let key = try directory(place) + ObjectNames.checked(name)
+    let answer = try await send("GET", key: key, limit: max(limit, CarrierLimits.answerBytes))
+    switch answer.status {
+    case 200: return try answer.object(name, limit: limit, from: client.address)
+    default:
+      // If the bucket is missing, the status is the same.
+      if answer.s3Code == "NoSuchKey" { return nil }
+      throw CarrierFailure(s3: answer, from: client.address)
+    }
+  }
+
+  /// Puts an object, which the server stores whole or not at all.
+  public func put(
+    _ bytes: [UInt8], as name: String, in place: String
+  ) async throws(CarrierFailure) {
+    let key = try directory(place) + ObjectNames.checked(name)
+    let answer = try await send("PUT", key: key, body: bytes)
+    guard answer.status == 200 else { throw CarrierFailure(s3: answer, from: client.address) }
+  }
+
+  /// Deletes an object; with versioning the bucket keeps its bytes.
+  public func delete(_ name: String, from place: String) async throws(CarrierFailure) {
+    let key = try directory(place) + ObjectNames.checked(name)
+    let answer = try await send("DELETE", key: key)
+    if answer.isSuccess || answer.s3Code == "NoSuchKey" { return }
+    throw CarrierFailure(s3: answer, from: client.address)
+  }
+
+  /// Warns if the bucket keeps versions.
+  public func warnings(for place: String) async throws(CarrierFailure) -> [String] {
+    let answer = try await send("GET", query: [("versioning", "")])
+    guard answer.status == 200 else { throw CarrierFailure(s3: answer, from: client.address) }
+    var status = ""
+    do throws(XMLScanner.Malformed) {
+      try XMLScanner.forEachElement(of: answer.body) { path, text in
+        // Servers differ in the name of the root.
+        if path.dropFirst() == ["Status"] { status = text }
+      }
+    } catch {
+      throw CarrierFailure(
+        .unexpected, "\(client.address.origin) does not say whether the bucket keeps versions.")
+    }
+    guard status == "Enabled" else { return [] }
+    return [
+      "The bucket keeps every deleted object as a version; suspend versioning, or add a lifecycle "
+        + "rule that deletes old versions."
+    ]
+  }
+}
+
+extension S3Carrier {
+  /// The beginning of a place's keys.
+  private func directory(_ place: String) throws(CarrierFailure) -> String {
+    _ = try ObjectNames.directories(of: place)
+    return prefix + place + "/"
+  }
+
+  private func page(
+    of directory: String, after token: String?, most: Int
+  ) async throws(CarrierFailure) -> S3Page {
+    var query = [
+      ("list-type", "2"), ("delimiter", "/"), ("encoding-type", "url"),
+      ("max-keys", String(most)), ("prefix", directory),
+    ]
+    if let token { query.append(("continuation-token", token)) }
+    let answer = try await send(
+      "GET", query: query,
+      limit: CarrierLimits.answerBytes + most * CarrierLimits.listingBytesPerObject)
+    guard answer.status == 200 else { throw CarrierFailure(s3: answer, from: client.address) }
+    do throws(XMLScanner.Malformed) {
+      let page = try S3Page(answer.body)
+      if page.next == nil || page.next != token { return page }
+      throw XMLScanner.Malformed(offset: 0)
+    } catch {
+      throw CarrierFailure(
+        .unexpected,
+        "\(client.address.origin) gave a listing that is not whole, at byte \(error.offset).")
+    }
+  }
+
+  private func send(
+    _ method: String, key: String = "", query: [(name: String, value: String)] = [],
+    body: [UInt8]? = nil, limit: Int = CarrierLimits.answerBytes
+  ) async throws(CarrierFailure) -> HTTPAnswer {
+    let path = root + PercentCoding.encode(key, keepsSlash: true)
+    let text = S3Signature.encoded(query)
+    var headers: [(name: String, value: String)] = []
+    if let signature {
+      let hash = S3Digest.hex(S3Digest.sha256(body ?? []))
+      let date = S3Signature.date(now())
+      headers = [
+        ("host", client.address.authority), ("x-amz-content-sha256", hash), ("x-amz-date", date),
+      ]
+      headers.append(
+        (
+          "Authorization",
+          signature.authorization(
+            method: method, path: path, query: query, headers: headers, bodyHash: hash, date: date)
+        ))
+    }
+    let request = HTTPRequest(
+      method: method, target: path + (text.isEmpty ? "" : "?" + text), headers: headers,
+      body: body, limit: limit)
+    return try await client.send(request, followsRedirects: false)
+  }
+}

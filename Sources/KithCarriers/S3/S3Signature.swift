@@ -1,0 +1,77 @@
+import CSodium
+import Glibc
+
+/// Signature version 4 of Amazon Web Services, with a hash of the body.
+struct S3Signature {
+  var accessKey: String
+  var secretKey: SecretText
+  var region: String
+  var service = "s3"
+
+  /// The header `Authorization` of a request.
+  ///
+  /// - Parameters:
+  ///   - method: The method.
+  ///   - path: The path as it is sent, percent-encoded once.
+  ///   - query: Names and values, not encoded.
+  ///   - headers: All headers that are signed, among them `host` and `x-amz-date`; names in small
+  ///     letters.
+  ///   - bodyHash: SHA-256 of the body, in hex.
+  ///   - date: As ``date(_:)`` gives it.
+  /// - Returns: The header's value.
+  func authorization(
+    method: String, path: String, query: [(name: String, value: String)],
+    headers: [(name: String, value: String)], bodyHash: String, date: String
+  ) -> String {
+    let headers = headers.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+    let signed = headers.map(\.name).joined(separator: ";")
+    let request = [
+      method, path, Self.encoded(query),
+      headers.map { "\($0.name):\(Self.trimmed($0.value))\n" }.joined(), signed, bodyHash,
+    ].joined(separator: "\n")
+    let day = String(date.prefix(8))
+    let scope = "\(day)/\(region)/\(service)/aws4_request"
+    let text = [
+      "AWS4-HMAC-SHA256", date, scope, S3Digest.hex(S3Digest.sha256(Array(request.utf8))),
+    ].joined(separator: "\n")
+    return "AWS4-HMAC-SHA256 Credential=\(accessKey)/\(scope), SignedHeaders=\(signed), "
+      + "Signature=\(S3Digest.hex(signature(of: text, day)))"
+  }
+
+  /// A query as it is signed and sent: sorted by name and then value.
+  static func encoded(_ query: [(name: String, value: String)]) -> String {
+    query.map { (PercentCoding.encode($0.name), PercentCoding.encode($0.value)) }
+      .sorted { one, other in
+        one.0 == other.0
+          ? one.1.utf8.lexicographicallyPrecedes(other.1.utf8)
+          : one.0.utf8.lexicographicallyPrecedes(other.0.utf8)
+      }
+      .map { "\($0)=\($1)" }.joined(separator: "&")
+  }
+
+  /// A time as `20130524T000000Z`, from seconds since 1970.
+  static func date(_ seconds: Int) -> String {
+    var seconds = seconds
+    var date = tm()
+    gmtime_r(&seconds, &date)
+    func digits(_ number: Int32) -> String { (number < 10 ? "0" : "") + String(number) }
+    return "\(date.tm_year + 1900)\(digits(date.tm_mon + 1))\(digits(date.tm_mday))T"
+      + "\(digits(date.tm_hour))\(digits(date.tm_min))\(digits(date.tm_sec))Z"
+  }
+
+  private func signature(of text: String, _ day: String) -> [UInt8] {
+    // Keys that follow from the secret are overwritten as well.
+    var key = Array("AWS4".utf8) + secretKey.withUnsafeBytes { Array($0) }
+    for part in [day, region, service, "aws4_request", text] {
+      let next = S3Digest.hmac(key: key, part)
+      key.withUnsafeMutableBytes { sodium_memzero($0.baseAddress, $0.count) }
+      key = next
+    }
+    return key
+  }
+
+  /// Without space at the ends, and with one space for several.
+  private static func trimmed(_ value: String) -> String {
+    value.split(separator: " ").joined(separator: " ")
+  }
+}

@@ -1,0 +1,225 @@
+public import Kith
+import Synchronization
+
+/// A collection of a WebDAV server (RFC 4918).
+public final class WebDAVCarrier: CarrierStorage {
+  private let client: HTTPClient
+  private let credentials: CarrierCredentials
+  /// The way to sign in that the server asked for.
+  private let way = Mutex<HTTPAuthentication?>(nil)
+
+  /// Makes a carrier.
+  ///
+  /// - Parameters:
+  ///   - url: `https://HOST[:PORT]/PATH`, the collection that holds the places.
+  ///   - credentials: A password, a token or none. Over plain http a token is refused, and a password
+  ///     is sent only as a digest, unless the host is this computer.
+  ///   - authorityFile: Certificates of authorities (PEM) that are trusted instead of the system's.
+  /// - Throws: ``CarrierFailure/Code/unexpected`` for a URL that is none, ``CarrierFailure/Code/denied``
+  ///   for credentials that may not be sent to it.
+  public convenience init(
+    url: String, credentials: CarrierCredentials, authorityFile: String? = nil
+  ) throws(CarrierFailure) {
+    let address: CarrierAddress
+    do throws(CarrierAddressFailure) {
+      address = try CarrierAddress(.webdav, url)
+    } catch {
+      throw CarrierFailure(.unexpected, error.message)
+    }
+    guard let url = address.url else {
+      throw CarrierFailure(.unexpected, "The address has no URL.")
+    }
+    try self.init(url, credentials, CarrierOptions(authorityFile: authorityFile))
+  }
+
+  init(
+    _ url: WebAddress, _ credentials: CarrierCredentials, _ options: CarrierOptions
+  ) throws(CarrierFailure) {
+    switch credentials {
+    case .none, .password: break
+    case .bearer where url.isSecure || HostRules.isLoopback(url.host): break
+    case .bearer: throw CarrierFailure(.denied, "A token is not sent without TLS; use https.")
+    case .s3: throw CarrierFailure(.denied, "An access key cannot sign in to WebDAV.")
+    }
+    client = HTTPClient(url, options)
+    self.credentials = credentials
+  }
+
+  /// Makes the place's collections, and those above it that are missing.
+  public func makePlace(_ place: String) async throws(CarrierFailure) {
+    try await make(client.address.segments + ObjectNames.directories(of: place))
+  }
+
+  /// Lists the members of the place's collection (PROPFIND, depth 1).
+  public func list(
+    _ place: String, limit: Int
+  ) async throws(CarrierFailure) -> [CarrierObject] {
+    let (room, overflows) = limit.multipliedReportingOverflow(
+      by: CarrierLimits.listingBytesPerObject)
+    let longest = 1 << 30
+    let members = try await find(
+      path(of: place), depth: 1,
+      limit: CarrierLimits.answerBytes + (overflows ? longest : min(room, longest)))
+    var objects: [CarrierObject] = []
+    for member in members where !member.isDirectory && ObjectNames.isObject(member.name) {
+      guard let bytes = member.bytes else {
+        throw CarrierFailure(.unexpected, "The server does not say how long objects are.")
+      }
+      guard objects.count < limit else {
+        throw CarrierFailure(.tooMuch, "The place holds more than \(limit) objects.")
+      }
+      objects.append(CarrierObject(name: member.name, bytes: bytes))
+    }
+    return objects
+  }
+
+  /// Gets an object; nil if the collection has none of that name.
+  public func get(
+    _ name: String, from place: String, limit: Int
+  ) async throws(CarrierFailure) -> [UInt8]? {
+    let request = HTTPRequest(
+      method: "GET", target: try path(of: place) + ObjectNames.checked(name),
+      limit: max(limit, CarrierLimits.answerBytes))
+    let answer = try await send(request)
+    switch answer.status {
+    case 200: return try answer.object(name, limit: limit, from: client.address)
+    case 404, 410:
+      // There is no such object, or no place.
+      _ = try await find(path(of: place), depth: 0)
+      return nil
+    default: throw CarrierFailure(answer, from: client.address)
+    }
+  }
+
+  /// Puts an object under its own name. Some servers list it before it is whole.
+  public func put(
+    _ bytes: [UInt8], as name: String, in place: String
+  ) async throws(CarrierFailure) {
+    let request = HTTPRequest(
+      method: "PUT", target: try path(of: place) + ObjectNames.checked(name),
+      headers: [("Content-Type", "application/octet-stream")], body: bytes)
+    let answer = try await send(request)
+    switch answer.status {
+    case 200, 201, 204: break
+    // RFC 4918, section 9.7.1: the collection is missing.
+    case 409:
+      throw CarrierFailure(
+        .notThere, "\(client.address.origin) has no such directory (status 409).")
+    default:
+      let failure = CarrierFailure(answer, from: client.address)
+      // nginx has status 500 for a missing collection.
+      if failure.code == .unexpected { _ = try await find(path(of: place), depth: 0) }
+      throw failure
+    }
+  }
+
+  /// Deletes an object. Some servers move it to a bin.
+  public func delete(_ name: String, from place: String) async throws(CarrierFailure) {
+    let request = HTTPRequest(
+      method: "DELETE", target: try path(of: place) + ObjectNames.checked(name))
+    let answer = try await send(request)
+    switch answer.status {
+    case 200, 202, 204: break
+    case 404, 410: _ = try await find(path(of: place), depth: 0)
+    default: throw CarrierFailure(answer, from: client.address)
+    }
+  }
+
+  /// Warns if the address is that of a server that has a bin.
+  public func warnings(for place: String) async throws(CarrierFailure) -> [String] {
+    _ = try await find(path(of: place), depth: 0)
+    // Nextcloud and ownCloud keep deleted files in a bin, and tell so only in their own interfaces.
+    guard client.address.segments.contains("remote.php") else { return [] }
+    return ["The server keeps deleted objects in its bin for a while; they count as used space."]
+  }
+}
+
+extension WebDAVCarrier {
+  /// Makes a collection, and before it the one that holds it.
+  private func make(_ segments: [String]) async throws(CarrierFailure) {
+    let target = segments.map { "/" + $0 }.joined() + "/"
+    do throws(CarrierFailure) {
+      _ = try await find(target, depth: 0)
+      return
+    } catch {
+      guard error.code == .notThere, !segments.isEmpty else { throw error }
+    }
+    try await make(segments.dropLast())
+    let answer = try await send(HTTPRequest(method: "MKCOL", target: target))
+    // 405: another device has made it meanwhile.
+    guard answer.isSuccess || answer.status == 405 else {
+      throw CarrierFailure(answer, from: client.address)
+    }
+  }
+
+  /// The properties of a collection; with depth 1, of its members too.
+  private func find(
+    _ target: String, depth: Int, limit: Int = CarrierLimits.answerBytes
+  ) async throws(CarrierFailure) -> [Multistatus.Member] {
+    let question =
+      "<?xml version=\"1.0\" encoding=\"utf-8\"?><propfind xmlns=\"DAV:\"><prop><resourcetype/>"
+      + "<getcontentlength/></prop></propfind>"
+    let answer = try await send(
+      HTTPRequest(
+        method: "PROPFIND", target: target,
+        headers: [("Depth", String(depth)), ("Content-Type", "application/xml; charset=utf-8")],
+        body: Array(question.utf8), limit: limit))
+    guard answer.status == 207 else { throw CarrierFailure(answer, from: client.address) }
+    let members: [Multistatus.Member]
+    do throws(XMLScanner.Malformed) {
+      members = try Multistatus(answer.body).members
+    } catch {
+      throw CarrierFailure(
+        .unexpected,
+        "\(client.address.origin) gave a listing that is not whole, at byte \(error.offset).")
+    }
+    // It must name the collection itself: any file has properties too.
+    guard members.contains(where: \.isDirectory) else {
+      throw CarrierFailure(.notThere, "\(client.address.origin)\(target) is no directory.")
+    }
+    return members
+  }
+
+  private func send(_ request: HTTPRequest) async throws(CarrierFailure) -> HTTPAnswer {
+    switch credentials {
+    case .none, .s3: return try await client.send(request)
+    case .bearer(let token): return try await client.send(request, login: .bearer(token))
+    case .password(let user, let password):
+      let allowed = Self.ways(to: client.address)
+      var way = way.withLock { $0 }
+      if way == nil, request.method == "PUT" {
+        // Find out with a small request, so that no object is sent twice.
+        let path = client.address.path + "/"
+        let small = HTTPRequest(method: "PROPFIND", target: path, headers: [("Depth", "0")])
+        let answer = try await client.send(small, login: .password(user: user, password, allowed))
+        way = note(answer, allowed)
+      }
+      let answer = try await client.send(
+        request, login: .password(user: user, password, way ?? allowed))
+      if way == nil { _ = note(answer, allowed) }
+      // The server may ask for another way from now on.
+      if answer.status == 401 { self.way.withLock { $0 = nil } }
+      return answer
+    }
+  }
+
+  /// The ways to sign in that do not show a password to the network.
+  static func ways(to address: WebAddress) -> HTTPAuthentication {
+    address.isSecure || HostRules.isLoopback(address.host) ? [.basic, .digest] : .digest
+  }
+
+  private func note(
+    _ answer: HTTPAnswer, _ allowed: HTTPAuthentication
+  ) -> HTTPAuthentication? {
+    let offered = answer.offered.intersection(allowed)
+    let best: HTTPAuthentication? =
+      offered.contains(.digest) ? .digest : offered.contains(.basic) ? .basic : nil
+    if let best { way.withLock { $0 = best } }
+    return best
+  }
+
+  private func path(of place: String) throws(CarrierFailure) -> String {
+    try (client.address.segments + ObjectNames.directories(of: place)).map { "/" + $0 }.joined()
+      + "/"
+  }
+}

@@ -1,0 +1,110 @@
+import Kith
+import Testing
+
+@testable import KithCarriers
+
+struct AddressTests {
+  @Test(arguments: [
+    (CarrierAddress.Kind.folder, "/mnt/stick", "/mnt/stick"),
+    (.folder, "//mnt///stick/", "/mnt/stick"),
+    (.webdav, "https://Cloud.example/remote.php/dav/", "https://cloud.example/remote.php/dav"),
+    (.webdav, "HTTPS://cloud.example", "https://cloud.example/"),
+    (.webdav, "https://cloud.example:443/a", "https://cloud.example/a"),
+    (.webdav, "http://127.0.0.1:8080/a%20b", "http://127.0.0.1:8080/a%20b"),
+    (.webdav, "https://[2001:DB8::1]:8443/", "https://[2001:db8::1]:8443/"),
+    (.s3, "https://s3.example/bucket", "https://s3.example/bucket"),
+    (
+      .s3, "https://s3.example/bucket/a/b/?region=x&style=host",
+      "https://s3.example/bucket/a/b?region=x&style=host"
+    ),
+  ])
+  func locationsHaveANormalForm(
+    _ kind: CarrierAddress.Kind, _ text: String, _ normal: String
+  ) throws {
+    let address = try CarrierAddress(kind, text)
+    #expect(address.location == normal)
+    #expect(try CarrierAddress(kind, normal) == address)
+    #expect(address.isShareable == (kind != .folder))
+  }
+
+  @Test(arguments: [
+    (CarrierAddress.Kind.folder, "stick"), (.folder, ""), (.folder, "/"), (.folder, "/a/../b"),
+    (.folder, "/a\u{0}b"), (.webdav, "ftp://x/"), (.webdav, "cloud.example/a"),
+    (.webdav, "https://"),
+    (.webdav, "https:///a"), (.webdav, "https://x.example/a?b=c"),
+    (.webdav, "https://x.example/#a"),
+    (.webdav, "https://x.example/a b"), (.webdav, "https://x.example/a/../b"),
+    (.webdav, "https://x.example/%2e%2e/b"), (.webdav, "https://x.example/%zz"),
+    (.webdav, "https://x.example:0/"), (.webdav, "https://x.example:65536/"),
+    (.webdav, "https://x.example:+1/"), (.webdav, "https://127.1/"),
+    (.webdav, "https://2130706433/"),
+    (.webdav, "https://0x7f000001/"), (.webdav, "https://[::1/"), (.webdav, "https://::1/"),
+    (.webdav, "https://[fe80::1%25eth0]/"), (.webdav, "https://localhost./"),
+    (.webdav, "https://bücher.example/"), (.webdav, "https://x.example\\y.example/"),
+    (.s3, "https://s3.example/"), (.s3, "https://s3.example/b/"), (.s3, "https://s3.example/Bü"),
+    (.s3, "https://s3.example/bucket?region=a&region=b"),
+    (.s3, "https://s3.example/bucket?style=x"),
+    (.s3, "https://s3.example/bucket?acl=1"), (.s3, "https://s3.example/bucket/a%2Fb"),
+  ])
+  func otherTextIsRefused(_ kind: CarrierAddress.Kind, _ text: String) {
+    let failure = #expect(throws: CarrierAddressFailure.self) { try CarrierAddress(kind, text) }
+    #expect(failure?.code == .malformed)
+  }
+
+  @Test func passwordsInURLsAreRefusedAndNotRepeated() throws {
+    let failure = try #require(throws: CarrierAddressFailure.self) {
+      try CarrierAddress(.webdav, "https://me:hunter2@cloud.example/")
+    }
+    #expect(failure.code == .holdsSecret)
+    #expect(!failure.message.contains("hunter2"))
+    #expect(failure.message.contains("file"))
+  }
+
+  @Test func longTextIsRefused() {
+    let text = "https://x.example/" + String(repeating: "a", count: 3_000)
+    let failure = #expect(throws: CarrierAddressFailure.self) { try CarrierAddress(.webdav, text) }
+    #expect(failure?.code == .tooLong)
+  }
+
+  @Test(arguments: [
+    ("https://cloud.example/", nil), ("https://192.168.1.2/", nil), ("https://[2001:db8::1]/", nil),
+    ("http://cloud.example/", CarrierAddressFailure.Code.notSecure),
+    ("https://localhost/", .local), ("https://a.localhost/", .local),
+    ("https://nas.local/", .local),
+    ("https://nas/", .local), ("https://127.0.0.1/", .local), ("https://127.8.9.1/", .local),
+    ("https://0.0.0.0/", .local), ("https://169.254.1.1/", .local), ("https://224.0.0.1/", .local),
+    ("https://255.255.255.255/", .local), ("https://[::1]/", .local), ("https://[::]/", .local),
+    ("https://[fe80::1]/", .local), ("https://[febf::1]/", .local), ("https://[ff02::1]/", .local),
+    ("https://[::ffff:127.0.0.1]/", .local), ("https://[::127.0.0.1]/", .local),
+    ("https://[64:ff9b::7f00:1]/", .local), ("https://[::ffff:192.168.1.2]/", nil),
+  ])
+  func addressesOfOtherDevicesMayNotLeadHere(
+    _ text: String, _ code: CarrierAddressFailure.Code?
+  ) throws {
+    let address = try CarrierAddress(.webdav, text)
+    #expect(address.refusalFromAccount?.code == code)
+  }
+
+  @Test func foldersOfOtherDevicesAreRefused() throws {
+    #expect(try CarrierAddress(.folder, "/a").refusalFromAccount?.code == .notShareable)
+  }
+
+  @Test(arguments: [
+    ("https://s3.eu-central-1.amazonaws.com/bucket", "eu-central-1"),
+    ("https://s3.amazonaws.com/bucket", "us-east-1"),
+    ("https://s3.example/bucket", "us-east-1"),
+    ("https://s3.eu-west-3.amazonaws.com/bucket?region=mars", "mars"),
+  ])
+  func regionsComeFromTheAddress(_ text: String, _ region: String) throws {
+    #expect(try CarrierAddress(.s3, text).bucket?.region == region)
+  }
+
+  @Test func partsOfABucketsAddress() throws {
+    let bucket = try #require(
+      CarrierAddress(.s3, "http://10.0.0.1:9000/my.bucket/a%20b/c?style=host").bucket)
+    #expect(bucket.bucket == "my.bucket")
+    #expect(bucket.prefix == "a b/c/")
+    #expect(bucket.style == .host)
+    #expect(bucket.endpoint.text == "http://10.0.0.1:9000/")
+  }
+}

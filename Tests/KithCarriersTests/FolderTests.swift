@@ -1,0 +1,180 @@
+internal import Foundation
+import Kith
+import KithCarriersTesting
+import KithTestSupport
+import Testing
+
+@testable import KithCarriers
+
+struct FolderTests {
+  private let directory: TestDirectory
+  private let carrier: FolderCarrier
+  private let place = freshPlace()
+  private var folder: String { directory.child("folder") }
+  private var placePath: String { "\(folder)/\(place)" }
+
+  init() throws {
+    directory = try TestDirectory()
+    carrier = FolderCarrier(path: directory.child("folder"))
+  }
+
+  @Test func conforms() async {
+    let folder = folder
+    let conformance = CarrierConformance(place: freshPlace) { FolderCarrier(path: folder) }
+    await expectConformance(conformance)
+  }
+
+  @Test func filesOfOthersAreNoObjects() async throws {
+    try await carrier.makePlace(place)
+    try await carrier.put([1, 2], as: "aa", in: place)
+    for name in [
+      ".syncthing.bb.tmp", "~syncthing~bb.tmp", "aa.sync-conflict-20260101-120000-ABCDEFG",
+      ".DS_Store",
+      ".cc.tmp", "aa~", "aa.bak", "Thumbs.db", "aa (1)",
+    ] {
+      try Data([1]).write(to: URL(filePath: "\(placePath)/\(name)"))
+    }
+    try FileManager.default.createDirectory(
+      atPath: "\(placePath)/dd", withIntermediateDirectories: false)
+    #expect(try await carrier.list(place, limit: 1) == [CarrierObject(name: "aa", bytes: 2)])
+    #expect(try await carrier.get("dd", from: place, limit: 10) == nil)
+  }
+
+  @Test func symbolicLinksLeadNowhere() async throws {
+    try await carrier.makePlace(place)
+    let secret = directory.child("secret")
+    try Data([7]).write(to: URL(filePath: secret))
+    try FileManager.default.createSymbolicLink(
+      atPath: "\(placePath)/aa", withDestinationPath: secret)
+    #expect(try await carrier.list(place, limit: 10) == [])
+    #expect(try await carrier.get("aa", from: place, limit: 10) == nil)
+    // A put replaces the link and not the file that it leads to.
+    try FileManager.default.createSymbolicLink(
+      atPath: "\(placePath)/.aa.tmp", withDestinationPath: secret)
+    try await carrier.put([8], as: "aa", in: place)
+    #expect(try Data(contentsOf: URL(filePath: secret)) == Data([7]))
+    #expect(try await carrier.get("aa", from: place, limit: 10) == [8])
+  }
+
+  @Test func aPlaceThatIsALinkIsNotThere() async throws {
+    try FileManager.default.createDirectory(
+      atPath: "\(folder)/kith1", withIntermediateDirectories: true)
+    try FileManager.default.createDirectory(
+      atPath: directory.child("elsewhere"), withIntermediateDirectories: false)
+    try FileManager.default.createSymbolicLink(
+      atPath: placePath, withDestinationPath: directory.child("elsewhere"))
+    await expectFailure(.notThere) { _ = try await carrier.list(place, limit: 10) }
+    await expectFailure(.notThere) { try await carrier.put([1], as: "aa", in: place) }
+  }
+
+  @Test func namedPipesAndSocketsDoNotBlock() async throws {
+    try await carrier.makePlace(place)
+    mkfifo("\(placePath)/aa", 0o600)
+    #expect(try await carrier.list(place, limit: 10) == [])
+    #expect(try await carrier.get("aa", from: place, limit: 10) == nil)
+  }
+
+  @Test func aFolderThatIsGoneIsNotThereAndNotEmpty() async throws {
+    try await carrier.makePlace(place)
+    try await carrier.put([1], as: "aa", in: place)
+    try FileManager.default.moveItem(atPath: folder, toPath: directory.child("moved"))
+    await expectFailure(.notThere) { _ = try await carrier.list(place, limit: 10) }
+    await expectFailure(.notThere) { try await carrier.put([1], as: "bb", in: place) }
+    await expectFailure(.notThere) { _ = try await carrier.get("aa", from: place, limit: 10) }
+    await expectFailure(.notThere) { try await carrier.delete("aa", from: place) }
+    #expect(!FileManager.default.fileExists(atPath: folder))
+    // An empty folder, as the mount point of a stick that was pulled out.
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    await expectFailure(.notThere) { _ = try await carrier.list(place, limit: 10) }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
+  }
+
+  @Test func aDirectoryRemovedWhileItIsOpenIsNotThere() throws {
+    let names = place.split(separator: "/").map(String.init)
+    let held = try FolderPlace(path: folder, directories: names, creating: true)
+    try held.checkIsThere()
+    try FileManager.default.removeItem(atPath: placePath)
+    #expect(throws: SystemCallFailure.self) { try held.checkIsThere() }
+    // One of the same name is another.
+    try FileManager.default.createDirectory(
+      atPath: placePath, withIntermediateDirectories: false)
+    #expect(throws: SystemCallFailure.self) { try held.checkIsThere() }
+  }
+
+  @Test func aPutThatBrokeOffIsReplaced() async throws {
+    try await carrier.makePlace(place)
+    try Data([9, 9]).write(to: URL(filePath: "\(placePath)/.aa.tmp"))
+    try await carrier.put([1], as: "aa", in: place)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: placePath) == ["aa"])
+  }
+
+  @Test(.enabled(if: getuid() != 0, "root may write everywhere"))
+  func aFolderWithoutPermissionIsDenied() async throws {
+    try await carrier.makePlace(place)
+    chmod(placePath, 0o500)
+    defer { chmod(placePath, 0o700) }
+    await expectFailure(.denied) { try await carrier.put([1], as: "aa", in: place) }
+  }
+
+  @Test(
+    arguments: [
+      (ENOENT, CarrierFailure.Code.notThere), (EIO, .notThere), (ENODEV, .notThere),
+      (ESTALE, .notThere), (ENOSPC, .full), (EDQUOT, .full), (EACCES, .denied), (EROFS, .denied),
+      (ETIMEDOUT, .unreachable), (EINVAL, .unexpected),
+    ])
+  func errorsHaveCodes(_ code: Int32, _ expected: CarrierFailure.Code) {
+    #expect(CarrierFailure(errno: code, "write").code == expected)
+  }
+}
+
+/// File systems of their own, which only root can mount.
+@Suite(.enabled(if: getuid() == 0, "only root may mount a file system"))
+struct FolderMountTests {
+  private let directory: TestDirectory
+  private let place = freshPlace()
+  private var mount: String { directory.child("mount") }
+
+  init() throws { directory = try TestDirectory() }
+
+  /// Mounts a small file system in memory for the time of a body.
+  private func withMount(
+    _ options: String, _ body: (FolderCarrier) async throws -> Void
+  ) async throws {
+    try FileManager.default.createDirectory(atPath: mount, withIntermediateDirectories: false)
+    try #require(Glibc.mount("tmpfs", mount, "tmpfs", 0, options) == 0)
+    defer { umount2(mount, Int32(MNT_DETACH)) }
+    try await body(FolderCarrier(path: mount))
+  }
+
+  @Test func aFullFileSystemIsFull() async throws {
+    try await withMount("size=1m") { carrier in
+      try await carrier.makePlace(place)
+      let bytes = [UInt8](repeating: 1, count: 700_000)
+      try await carrier.put(bytes, as: "aa", in: place)
+      await expectFailure(.full) { try await carrier.put(bytes, as: "bb", in: place) }
+      // Nothing of it is left, and there is room again after a delete.
+      #expect(try FileManager.default.contentsOfDirectory(atPath: "\(mount)/\(place)") == ["aa"])
+      try await carrier.delete("aa", from: place)
+      try await carrier.put(bytes, as: "bb", in: place)
+    }
+  }
+
+  @Test func aReadOnlyFileSystemIsDenied() async throws {
+    try await withMount("size=1m") { carrier in
+      try await carrier.makePlace(place)
+      try #require(Glibc.mount("tmpfs", mount, "tmpfs", UInt(MS_REMOUNT | MS_RDONLY), "") == 0)
+      await expectFailure(.denied) { try await carrier.put([1], as: "aa", in: place) }
+      #expect(try await carrier.list(place, limit: 1) == [])
+    }
+  }
+
+  @Test func aStickThatIsPulledOutIsNotThere() async throws {
+    try await withMount("size=1m") { carrier in
+      try await carrier.makePlace(place)
+      try await carrier.put([1], as: "aa", in: place)
+      try #require(umount2(mount, Int32(MNT_DETACH)) == 0)
+      await expectFailure(.notThere) { _ = try await carrier.list(place, limit: 1) }
+      await expectFailure(.notThere) { try await carrier.put([1], as: "bb", in: place) }
+    }
+  }
+}
