@@ -259,6 +259,56 @@ def answer():
             key=lambda each: each["device"])}))]
 
 
+# --------------------------------------------------------------------------------- carriers
+
+def object_name(kind, random):
+    key = kdf(epoch_secret, 6, b"KithEpo1")
+    return random + blake2b(random + bytes([kind]), 16, key)[:8]
+
+
+def padded_size(size):
+    """4 KiB, or Padmé."""
+    if size <= 4_096:
+        return 4_096
+    exponent = size.bit_length() - 1
+    free = (1 << max(0, exponent - exponent.bit_length())) - 1
+    return size + free & ~free
+
+
+def parcel():
+    """The change set above, by its author, to readers that cover nothing."""
+    have = encode("Message", have={
+        "whole": True, "clock": CLOCK, "synchronised": True, "stores": [{
+            "store": STORE, "vector": [entry_of_vector(laptop.id, INCARNATION, 1)],
+            "digest": state_digest([("theme", dark, None)]),
+            "policy": {
+                "total_bytes": 1_048_576, "keys": 1_024, "key_bytes": 64,
+                "value_bytes": 1_048_576}}]})
+    batch = encode("Message", batch={
+        "store": STORE, "change_sets": [{
+            "header": header, "signature": header_signature,
+            "entries": [{"index": 0, "box": dark_box}]}]})
+    return encode(
+        "Parcel", device=laptop.id, clock=CLOCK + 3, carried=[{"store": STORE}],
+        group=seed(0x17)[:8], parts=1, messages=[have, batch])
+
+
+def carrier():
+    name, body = object_name(1, seed(0x16)[:8]), parcel()
+    signature = sign(laptop.signing, b"kith parcel v1\0" + account + epoch_id + name + body)
+    # The length word, the signature, and nonce and tag of the box.
+    size = padded_size(4 + 64 + len(body) + 24 + 16)
+    return [
+        ("place", "kith1/" + blake2b(b"kith place v1\0" + account).hex()[:32]),
+        ("carrier key", kdf(epoch_secret, 5, b"KithEpo1")),
+        ("name key", kdf(epoch_secret, 6, b"KithEpo1")),
+        ("name of a parcel", name), ("name of a handover", object_name(2, seed(0x16)[:8])),
+        ("body of the parcel", body), ("signature", signature), ("size of the object", str(size)),
+        ("size of 4,097 bytes", str(padded_size(4_097))),
+        ("size of 100,000 bytes", str(padded_size(100_000))),
+        ("size of 5,000,000 bytes", str(padded_size(5_000_000)))]
+
+
 # -------------------------------------------------------------------------------- handshake
 
 def hello(process, port):
@@ -439,7 +489,7 @@ EXAMPLES = {
     "Values": values, "Genesis and epoch": genesis, "A roster digest": roster_digest,
     "A change set": change_set, "Admission with a runner-up and a fallback": admission,
     "A draft over a draft": draft_over_draft, "A statement": statement,
-    "An answer with covers": answer, "A handshake": handshake, "A code exchange": exchange,
+    "An answer with covers": answer, "Objects on a carrier": carrier, "A handshake": handshake, "A code exchange": exchange,
     "Texts": texts}
 
 

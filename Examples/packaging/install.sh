@@ -33,6 +33,7 @@ install.sh: this computer lacks $missing
   Debian, Ubuntu:  apt install libsodium23 libsqlite3-0
   Fedora:          dnf install libsodium sqlite-libs
   Arch:            pacman -S libsodium sqlite
+libcurl is needed too for carriers that are not folders.
 TEXT
   exit 1
 fi

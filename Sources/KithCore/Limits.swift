@@ -157,6 +157,53 @@ package enum Limits {
   /// Bytes of addresses in an inviter's reply, so that it fits into one message with its records.
   static let joinAddressBytes = 12 << 10
   static let addressBytes = 262
+  /// Carriers of a device.
+  package static let carriers = 4
+  /// Objects of an account's place; a longer listing counts for nothing.
+  package static let objects = 16_384
+  /// Objects got in a turn, and their bytes; the rest follows in the next.
+  static let objectsPerTurn = 1_024
+  static let objectBytesPerTurn = 64 << 20
+  /// Handovers and unreadable objects got in a turn: strangers can make neither, but a revoked device
+  /// can.
+  static let doubtfulObjectsPerTurn = 16
+  /// Bytes of the largest object that is got, and of the parcel inside.
+  package static let objectBytes = 16 << 20
+  static let parcelBytes = objectBytes
+  /// Objects are padded to at least this size.
+  static let smallestObjectBytes = 4 << 10
+  /// Bytes of change sets after which a parcel continues in another part.
+  static let parcelPartBytes = 4 << 20
+  static let parcelParts: UInt32 = 256
+  static let parcelMessages = 4_096
+  /// Parcels of one author that wait until their reader covers what they are above.
+  static let waitingParcels = 64
+  /// How often the parcels are gone through to find out what they bring together.
+  static let carrierPasses = 64
+  /// Older epochs from which handovers lead to the newest.
+  static let carrierHandovers = 8
+  /// Parcels after which one replaces them all.
+  static let parcelsBeforeFold = 256
+  /// They may also take so many times the bytes of the one that replaces them, and so many more.
+  static let foldFactor = 4
+  static let foldBytes = 1 << 20
+  /// The longest random wait before a fold: another device may make it.
+  static let foldWaitMilliseconds: UInt64 = 600_000
+  /// How old a listing may be.
+  static let carrierHourMilliseconds: UInt64 = 3_600_000
+  /// The wait after a local write; it doubles up to the longest while writes go on.
+  static let carrierWriteMilliseconds: UInt64 = 2_000
+  static let carrierLongestWriteMilliseconds: UInt64 = 60_000
+  /// The least wait after change sets from a session; up to twice as much is added at random.
+  static let carrierHeardMilliseconds: UInt64 = 30_000
+  /// The longest wait while nothing changes.
+  static let carrierLongestMilliseconds: UInt64 = 300_000
+  /// The longest wait after failures.
+  static let carrierBackOffMilliseconds: UInt64 = 900_000
+  /// How long a device that is not certain of its time waits before it publishes for a carrier.
+  static let carrierUncertainMilliseconds: UInt64 = 600_000
+  /// The least time, for each member, between parcels that bring only statements.
+  static let carrierStatementMilliseconds: UInt64 = 120_000
 }
 
 extension Policy {

@@ -42,6 +42,6 @@ struct SimCommand: AsyncParsableCommand {
       """,
     subcommands: [
       RunCommand.self, ReplayCommand.self, ShrinkCommand.self, CanariesCommand.self,
-      SpreadCommand.self,
+      SpreadCommand.self, CarrierLoadCommand.self,
     ])
 }

@@ -21,6 +21,7 @@ struct PageFile {
     "/account.js": PackageResources.account_js,
     "/api.js": PackageResources.api_js,
     "/app.js": PackageResources.app_js,
+    "/carriers.js": PackageResources.carriers_js,
     "/devices.js": PackageResources.devices_js,
     "/dom.js": PackageResources.dom_js,
     "/editor.js": PackageResources.editor_js,

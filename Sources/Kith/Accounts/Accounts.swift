@@ -46,6 +46,11 @@ public final class Accounts: Service, Sendable {
     /// The device remembers it. Nil: as it was set last; at first true. It has no effect if another
     /// program has the directory open.
     public var keepsHistory: Bool?
+    /// Opens the storage of carriers; nil: the program uses none.
+    ///
+    /// `KithCarriers` has an opener for folders, WebDAV and S3. The carriers themselves are those
+    /// that `kith carrier add` gave to the device or the account.
+    public var carriers: CarrierOpener?
     /// Asks for the passphrase of a device's secrets, if they have one.
     ///
     /// New devices get it as their passphrase. The local stores never have one.
@@ -138,6 +143,10 @@ public final class Accounts: Service, Sendable {
     _ identifier: String, policy: Policy = .standard
   ) throws(KithError) -> KeyValueStore {
     let name = try Node.checked(identifier, policy)
+    guard !name.isReserved else {
+      throw KithError(
+        .invalidStoreIdentifier, "Identifiers that begin with kith. are the account's own.")
+    }
     return try state.withLock { state throws(KithError) in
       if state.isClosed { throw .closedNode }
       if let known = state.stores[name] {

@@ -170,6 +170,12 @@ extension Engine {
       case .addresses(let addresses): links.node?.setAddresses(addresses)
       case .leftBehind(let devices): links.node?.setLeftBehind(devices)
       case .pulledAll(let session): links.pairings.pulledAll(session)
+      case .carrier(let carrier, let order):
+        do throws(StorageError) {
+          try carryOut(order, on: carrier)
+        } catch {
+          failure = failure ?? error
+        }
       case .progress: hasProgress = true
       // The shell has handled these itself.
       case .persist, .durable, .accepted, .refused, .refusedStore, .refusedMembership, .view, .wake,

@@ -19,6 +19,7 @@ struct EngineState {
   var sleepsUntilMilliseconds: UInt64 = 0
   var link: (any SessionLink)?
   let pairings = PairingSessions()
+  let carriers = CarrierDesk()
 
   init(replica: Replica) {
     shell = Shell(replica)

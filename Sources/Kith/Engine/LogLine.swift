@@ -39,18 +39,23 @@ struct LogLine: Hashable, Sendable {
     case regained = "other devices have given back what was damaged"
     case lossAccepted = "a person accepted that what was damaged is gone"
     case notStored = "storage lacks change sets that were to be sent: others give them back"
+    case carrierFailed = "a carrier cannot be used"
+    case carrierWorks = "a carrier can be used again"
+    case parcelsVanished = "parcels vanished from a carrier: see who else deletes there"
+    case carriersUnread = "the list of carriers cannot be read"
 
     var level: Logger.Level {
       switch self {
       case .revokedHere, .noGenerationLeft, .tooManyIncarnations, .storageFailed, .damaged,
-        .notStored:
+        .notStored, .carriersUnread:
         .error
       case .clocksDiffer, .publishedAhead, .policyMismatch, .authorOverLimit, .writesRefused,
-        .valuesHidden, .rejected, .misdirected, .quarantined, .slowed, .fork, .clone, .divergence:
+        .valuesHidden, .rejected, .misdirected, .quarantined, .slowed, .fork, .clone, .divergence,
+        .carrierFailed, .parcelsVanished:
         .warning
       case .connected, .disconnected, .joined, .renamed, .revoked, .clocksAgree, .clockSetBack,
         .newGeneration, .policiesAgree, .strangerRefused, .newIncarnation, .storageRecovered,
-        .regained, .lossAccepted:
+        .regained, .lossAccepted, .carrierWorks:
         .notice
       }
     }

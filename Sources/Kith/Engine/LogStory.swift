@@ -21,6 +21,8 @@ struct LogStory: Sendable {
   /// The state that the log has told last.
   private var devices: [DeviceID: Device] = [:]
   private var stores: [StoreIdentifier: Store] = [:]
+  /// By location: the problem, and how many parcels vanished.
+  private var carriers: [String: (problem: String?, vanished: Int)] = [:]
   private var ration = LogRation<DeviceID>()
   private var isBegun = false
 
@@ -31,6 +33,7 @@ struct LogStory: Sendable {
       lines += changes(of: device, in: status, at: now)
     }
     for store in status.stores { lines += changes(of: store, in: status, at: now) }
+    for carrier in status.carriers { lines += changes(of: carrier) }
     isBegun = true
     return lines
   }
@@ -57,6 +60,23 @@ struct LogStory: Sendable {
       told.isConnected = device.isConnected
     }
     devices[device.id] = told
+    return lines
+  }
+
+  private mutating func changes(of carrier: NodeStatus.Carrier) -> [LogLine] {
+    var lines: [LogLine] = []
+    let told = carriers[carrier.location] ?? (nil, 0)
+    let location = ["carrier": carrier.location]
+    if let problem = carrier.problem, told.problem == nil {
+      lines.append(LogLine(.carrierFailed, location.merging(["reason": problem]) { $1 }))
+    } else if carrier.problem == nil, told.problem != nil {
+      lines.append(LogLine(.carrierWorks, location))
+    }
+    if carrier.vanished > told.vanished {
+      let count = ["count": "\(carrier.vanished - told.vanished)"]
+      lines.append(LogLine(.parcelsVanished, location.merging(count) { $1 }))
+    }
+    carriers[carrier.location] = (carrier.problem, carrier.vanished)
     return lines
   }
 

@@ -10,6 +10,8 @@ struct Meters: Sendable {
   let sessions = Counter(label: "kith_sessions_opened_total")
   let bytesSent = Counter(label: "kith_message_bytes_sent_total")
   let bytesReceived = Counter(label: "kith_message_bytes_received_total")
+  let carrierBytesPut = Counter(label: "kith_carrier_bytes_put_total")
+  let carrierBytesGot = Counter(label: "kith_carrier_bytes_got_total")
   private let commits = Counter(label: "kith_commits_total")
   private let commitTime = Timer(label: "kith_commit_seconds", preferredDisplayUnit: .seconds)
 

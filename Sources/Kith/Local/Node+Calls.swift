@@ -56,6 +56,7 @@ extension Node: NodeAccess {
       engine.input(.acceptLoss(name))
       try await BlockingThread.run { () throws(KithError) in try engine.flush() }
     case .acceptTime: try await acceptTime()
+    case .lookAtCarriers: engine.lookAtCarriers()
     case .meet(let address): try addPeer(address)
     case .rename(let device, let name): try await rename(device, to: name)
     case .revoke(let device, let staying): try await revoke(device, keeping: staying)

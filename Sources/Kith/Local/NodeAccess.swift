@@ -169,6 +169,9 @@ extension NodeAccess {
     _ = try result.get()
   }
 
+  /// Has the node look at its carriers at once.
+  package func lookAtCarriers() async throws(KithError) { _ = try await perform(.lookAtCarriers) }
+
   /// See `Node.acceptTime`.
   package func acceptTime() async throws(KithError) { _ = try await perform(.acceptTime) }
 

@@ -33,6 +33,8 @@ package enum NodeCall: Codable, Sendable {
   case undo(store: String, key: String, to: UInt64?)
   case acceptLoss(store: String)
   case acceptTime
+  /// Begins a turn on each carrier, which publishes even if the time is not certain.
+  case lookAtCarriers
   /// Connects to `host:port` from now on, until the node stops.
   case meet(address: String)
   case rename(DeviceID, name: String)

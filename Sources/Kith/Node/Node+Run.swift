@@ -25,13 +25,22 @@ extension Node {
     do {
       try await cancelWhenGracefulShutdown { try await self.serve(sessions, onAnyPort: onAnyPort) }
     } catch {
+      await finishCarriers()
       engine.stopWriter()
       await writer
       if error is CancellationError { return }
       throw error
     }
+    await finishCarriers()
     engine.stopWriter()
     await writer
+  }
+
+  /// A last turn on each carrier: other devices may be on only while this one is off. In a task of its
+  /// own, because this one was cancelled.
+  private func finishCarriers() async {
+    guard let runner = carriers.withLock({ $0.take() }) else { return }
+    await Task { await runner.finish() }.value
   }
 
   private func serve(_ sessions: NodeSessions, onAnyPort: Bool) async throws {
@@ -61,6 +70,12 @@ extension Node {
       group.addTask { try await transport.run() }
       if let discovery { group.addTask { await discovery.run() } }
       group.addTask { await self.engine.tellStory { self.status } }
+      if let open = configuration.carriers {
+        let runner = CarrierRunner(
+          engine: engine, directory: configuration.directory, open: open)
+        self.carriers.withLock { $0 = runner }
+        group.addTask { await runner.run() }
+      }
       if configuration.servesControlSocket {
         let server = LocalServer(
           node: self, path: opened.controlSocketPath, logger: configuration.logger)

@@ -31,6 +31,7 @@ package final class Node: Service, Sendable {
   let transport = Mutex<Transport?>(nil)
   let discovery = Mutex<Discovery?>(nil)
   let yielding = Mutex(Yielding.refused)
+  let carriers = Mutex<CarrierRunner?>(nil)
 
   init(
     configuration: Configuration, engine: Engine, opened: OpenDevice, staticPeers: [PeerAddress]

@@ -14,10 +14,29 @@ extension Node {
     status.processID = isRunning ? getpid() : nil
     status.listening = listeningAddresses
     status.discovery = discovery.withLock { $0 }?.status
+    status.carriers = carrierStatuses
     status.problems =
       (problem.map { [NodeStatus.Problem($0)] } ?? [])
       + status.findings.map(NodeStatus.Problem.init)
+    status.stores.removeAll(where: \.identifier.isReserved)
     return status
+  }
+
+  private var carrierStatuses: [NodeStatus.Carrier] {
+    let own = (try? CarrierList.own(in: configuration.directory)) ?? []
+    return engine.carriers(beside: own).map { settings in
+      var carrier = NodeStatus.Carrier(
+        kind: settings.kind, location: settings.location, isShared: settings.isShared)
+      let id = settings.id
+      let problem = engine.state.withLock { $0.carriers }.problem(of: id)
+      engine.read { $0.describe(&carrier, id) }
+      carrier.problem = problem?.failure.message
+      carrier.problemMilliseconds = problem?.milliseconds
+      if configuration.carriers == nil, engine.state.withLock({ $0.isRunning }) {
+        carrier.problem = "The program that runs the node uses no carriers."
+      }
+      return carrier
+    }
   }
 
   /// The status now and after each change, until the node is closed or the task cancelled. A slow

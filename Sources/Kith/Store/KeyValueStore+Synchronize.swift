@@ -8,23 +8,40 @@ public struct SyncReport: Codable, Sendable, Hashable {
   public var incomplete: [DeviceID]
   /// Whether drafts wait to be published. If so, no device is complete.
   public var hasUnpublishedWrites: Bool
+  /// The carriers that hold everything, as a listing showed. The other devices get it there, when
+  /// they look.
+  public var carriers: [Carrier] = []
 
   /// Whether every device of the account has everything.
   public var isComplete: Bool { incomplete.isEmpty && !hasUnpublishedWrites }
+
+  /// A carrier that holds all of this device's writes in the store.
+  public struct Carrier: Codable, Sendable, Hashable {
+    /// Its path or URL.
+    public var location: String
+    /// When its listing showed that, in milliseconds since 1970.
+    public var sinceMilliseconds: UInt64
+  }
 }
 
 extension SyncReport {
-  init(of store: StoreIdentifier, _ replica: Replica) {
+  init(of store: StoreIdentifier, _ replica: Replica, _ settings: [CarrierSettings] = []) {
     hasUnpublishedWrites = replica.hasUnpublished(store)
     let holders = replica.holders(of: store).sorted { $0.key < $1.key }
     complete = hasUnpublishedWrites ? [] : holders.filter(\.value).map(\.key)
     incomplete =
       hasUnpublishedWrites ? holders.map(\.key) : holders.filter { !$0.value }.map(\.key)
+    carriers = settings.compactMap { carrier in
+      replica.heldSince(on: carrier.id, store).map {
+        Carrier(location: carrier.location, sinceMilliseconds: $0)
+      }
+    }
   }
 }
 
 extension KeyValueStore {
-  /// Makes all writes durable, then waits until all other devices have them or the timeout passes.
+  /// Makes all writes durable, then waits until all other devices have them, or the carriers and all
+  /// connected devices, or until the timeout passes.
   ///
   /// ```swift
   /// let report = try await store.synchronize(timeout: .seconds(10))

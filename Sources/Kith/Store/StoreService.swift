@@ -142,10 +142,21 @@ extension Engine: StoreService {
   }
 
   func syncReport(of store: StoreIdentifier) -> SyncReport {
-    read { SyncReport(of: store, $0) }
+    let desk = state.withLock { $0.carriers }
+    let settings = desk.inUse.filter { desk.problem(of: $0.id) == nil }
+    return read { SyncReport(of: store, $0, settings) }
   }
 
+  /// Asks for a turn on each carrier first.
   func waitUntilComplete(_ store: StoreIdentifier, timeout: Duration) async {
-    _ = await progress.wait(timeout: timeout) { self.syncReport(of: store).isComplete }
+    let ids = lookAtCarriers()
+    _ = await progress.wait(timeout: timeout) {
+      let report = self.syncReport(of: store)
+      if report.isComplete { return true }
+      guard !ids.isEmpty, report.carriers.count == ids.count else { return false }
+      return self.read { replica in
+        !ids.contains(where: replica.isBusy) && !replica.isConnected(to: report.incomplete)
+      }
+    }
   }
 }

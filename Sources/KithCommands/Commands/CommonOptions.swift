@@ -97,6 +97,10 @@ struct StoreOptions: ParsableArguments {
         "\(source): a store identifier has 1 to \(StoreIdentifier.maximumBytes) bytes and no control "
           + "characters; write for example --store com.example.Bookmarks")
     }
+    guard !identifier.isReserved else {
+      throw CommandFailure(
+        .usage, "stores whose names begin with kith. are the account's own; see: kith carrier list")
+    }
     return identifier
   }
 

@@ -62,10 +62,24 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     options.console.talk(
       "\(Columns.printable(plan.device.name)) is no device of the account any more. The others learn "
         + "it as they are met.")
+    if !plan.carriers.isEmpty {
+      options.console.talk(
+        "It may still know how to sign in to \(plan.carriers.joined(separator: ", ")): it reads nothing "
+          + "there, but can delete. Change the password there, then: kith carrier password")
+    }
   }
 
   private func makePlan(_ node: any NodeAccess) async throws -> RevocationPlan {
-    let devices = try await node.report().devices
+    let status = try await node.report()
+    var plan = try await makePlan(node, status.devices)
+    plan.carriers = status.carriers.filter { $0.kind != "folder" }
+      .map { Columns.printable($0.location) }
+    return plan
+  }
+
+  private func makePlan(
+    _ node: any NodeAccess, _ devices: [NodeStatus.Device]
+  ) async throws -> RevocationPlan {
     let device = try DeviceReference(self.device).find(in: devices)
     guard !device.isThisDevice else {
       throw CommandFailure(
@@ -114,6 +128,8 @@ struct RevocationPlan: Equatable, Sendable {
   var staying: [NodeStatus.Device]
   /// Devices that are revoked with it.
   var going: [NodeStatus.Device]
+  /// The locations of carriers with credentials.
+  var carriers: [String] = []
 
   var lines: [String] {
     func names(_ devices: [NodeStatus.Device]) -> String {

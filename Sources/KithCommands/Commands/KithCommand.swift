@@ -28,7 +28,7 @@ struct KithCommand: AsyncParsableCommand {
         name: "Devices",
         subcommands: [
           AccountCommand.self, InviteCommand.self, JoinCommand.self, DevicesCommand.self,
-          RunCommand.self, ServiceCommand.self,
+          CarrierCommand.self, RunCommand.self, ServiceCommand.self,
         ]),
       CommandGroup(
         name: "Values",

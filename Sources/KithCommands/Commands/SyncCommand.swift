@@ -8,7 +8,9 @@ struct SyncCommand: AsyncParsableCommand {
     commandName: "sync",
     abstract: "Wait until the other devices have this one's writes.",
     discussion: """
-      Status 5, with the document, if some do not have them in time. Needs a running node.
+      Looks at the carriers at once. Ends when all devices have the writes, or when all carriers \
+      hold them and no connected device lacks them. Status 5, with the document, if neither a \
+      carrier nor all devices have them in time. Needs a running node.
       """)
 
   /// In seconds; a node has the same limit.
@@ -49,14 +51,23 @@ struct SyncCommand: AsyncParsableCommand {
     try options.print(report.document(store: identifier, status: status)) { style in
       var lines = names(report.complete).map { style(.good, "has it   ") + Columns.printable($0) }
       lines += names(report.incomplete).map { style(.warning, "lacks it ") + Columns.printable($0) }
+      lines += report.carriers.map { carrier in
+        style(.good, "holds it ") + Columns.printable(carrier.location) + ", as seen "
+          + Humane.ago(carrier.sinceMilliseconds, now: Moment.now)
+      }
       return lines.joined(separator: "\n")
     }
-    let isEnough = devices.map { report.complete.count >= $0 } ?? report.isComplete
+    let isEnough =
+      devices.map { report.complete.count >= $0 }
+      ?? (report.isComplete || !report.carriers.isEmpty)
     if !isEnough {
       let reason = SyncShortfall(
         missing: names(report.incomplete), have: report.complete.count, wanted: devices,
         connected: Set(status.devices.filter(\.isConnected).map(\.name)),
-        isUnpublished: report.hasUnpublishedWrites)
+        isUnpublished: report.hasUnpublishedWrites,
+        carrierProblems: status.carriers.compactMap { carrier in
+          carrier.problem.map { "\(Columns.printable(carrier.location)): \(Columns.printable($0))" }
+        })
       throw CommandFailure(.unreachable, reason.description)
     }
     if report.complete.isEmpty && report.incomplete.isEmpty {

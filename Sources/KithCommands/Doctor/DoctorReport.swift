@@ -9,7 +9,7 @@ struct DoctorReport: Equatable, Sendable {
 
   private static let checks: [any Check] = [
     DirectoryCheck(), DiskCheck(), ClockCheck(), NetworkCheck(), PortCheck(), MulticastCheck(),
-    FirewallCheck(), RosterCheck(), VersionsCheck(),
+    FirewallCheck(), CarrierCheck(), RosterCheck(), VersionsCheck(),
   ]
 
   /// One check after another: others would disturb the time of writing.

@@ -42,6 +42,8 @@ struct StatusReport: Equatable, Sendable {
     for problem in status.problems {
       parts.append(style(.bad, "problem: \(Columns.printable(problem.description))"))
     }
+    let carriers = CarriersReport(status: status, nowMilliseconds: nowMilliseconds).text(style)
+    if !carriers.isEmpty { parts.append(carriers) }
     let stores = StoresReport(status: status, showsEmpty: true).text(style)
     if !stores.isEmpty { parts.append(stores) }
     return parts.joined(separator: "\n\n")

@@ -4,6 +4,12 @@ import KithCore
 extension SyncReport {
   package func document(store: String, status: NodeStatus) -> Document {
     Document.versioned([
+      "carriers": .list(
+        carriers.map {
+          .object([
+            "location": .string($0.location), "sinceMilliseconds": .int($0.sinceMilliseconds),
+          ])
+        }),
       "complete": .strings(status.names(of: complete)),
       "incomplete": .strings(status.names(of: incomplete)),
       "unpublished": .bool(hasUnpublishedWrites), "store": .string(store),

@@ -10,6 +10,8 @@ struct SyncShortfall: CustomStringConvertible {
   var connected: Set<String>
   /// Whether drafts wait for a peer.
   var isUnpublished: Bool
+  /// Why carriers cannot be used.
+  var carrierProblems: [String] = []
 
   static let noOthers = "no other device is in the account; add one with: kith invite"
 
@@ -35,7 +37,7 @@ struct SyncShortfall: CustomStringConvertible {
         "\(Self.list(slow)) \(slow.count == 1 ? "does" : "do") not have everything yet; wait longer "
           + "with --timeout")
     }
-    return parts.joined(separator: "; ")
+    return (parts + carrierProblems).joined(separator: "; ")
   }
 
   private static func list(_ names: [String]) -> String {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import Kith
+import KithCarriers
 import KithCore
 import KithTerminal
 import Logging
@@ -35,6 +36,7 @@ struct NodeOptions: ParsableArguments {
     configuration.port = plan.port
     configuration.peers = peer
     configuration.discoversPeers = !noDiscovery
+    configuration.carriers = openCarrier
   }
 }
 

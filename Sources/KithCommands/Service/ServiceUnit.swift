@@ -125,6 +125,8 @@ struct ServiceUnit {
     #   kith service install --system           # writes, enables and starts it
     #   systemctl edit kith-host                # to change it
     #
+    # A folder as a carrier needs in it: ReadWritePaths=/srv/kith
+    #
     # Its commands: runuser -u kith -- kith status --directory \(directory)
     #
     # Under a passphrase (kith account lock), one of:

@@ -134,6 +134,17 @@ extension Coverage {
     return (tellings.values.sorted { $0.session < $1.session }, isNews)
   }
 
+  /// Compares statements with the own vectors, and makes own ones that say what is covered now.
+  mutating func sayAll(
+    _ stores: [StoreIdentifier], at now: UInt64, own: (StoreIdentifier) -> Own?,
+    sign: (Extent, StatementAge) -> Statement, received: (StoreIdentifier, ChainID) -> UInt64
+  ) {
+    look(own, received)
+    for store in stores where numbers[store] == nil || unsaid.contains(store) {
+      say(store, at: now, own, sign)
+    }
+  }
+
   /// Compares held statements with the own vectors that changed.
   private mutating func look(
     _ own: (StoreIdentifier) -> Own?, _ received: (StoreIdentifier, ChainID) -> UInt64

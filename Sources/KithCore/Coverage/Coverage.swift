@@ -135,6 +135,11 @@ struct Coverage {
     meetings[device, default: Meeting(lastSeenMilliseconds: 0)].lastSeenMilliseconds = milliseconds
   }
 
+  /// A device made something that a carrier brought.
+  mutating func note(_ device: DeviceID, noEarlierThan milliseconds: UInt64) {
+    note(device, at: max(milliseconds, meetings[device]?.lastSeenMilliseconds ?? 0))
+  }
+
   /// A device finished a handshake.
   mutating func note(_ device: DeviceID, _ hello: HeardOfDevice, at milliseconds: UInt64) {
     meetings[device] = Meeting(lastSeenMilliseconds: milliseconds, hello: hello)

@@ -17,6 +17,10 @@ public struct StoreIdentifier: Codable, CodingKeyRepresentable, Hashable, Compar
     self.rawValue = rawValue
   }
 
+  /// Whether the account keeps data of its own there, which no program and no report shows: its name
+  /// begins with `kith.`.
+  package var isReserved: Bool { rawValue.utf8.starts(with: "kith.".utf8) }
+
   /// Reads the text.
   public init(from decoder: any Decoder) throws {
     let text = try decoder.singleValueContainer().decode(String.self)

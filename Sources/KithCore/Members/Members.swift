@@ -209,12 +209,14 @@ extension Members {
   /// entries to carry over.
   mutating func schedule(at now: UInt64, holdsWithheld: Bool, _ entropy: inout any Entropy) {
     guard duties.dueAt == nil, hasDuties(holdsWithheld: holdsWithheld) else { return }
-    // A device that waits for another's secret waits longer.
-    let isPatient =
-      keyring.current == nil && roster.epochStates().values.contains(where: roster.isUsable)
     let least = isPatient ? Limits.epochPatienceMilliseconds : Limits.dutyWaitMilliseconds
     let random = entropy.draw(Digest128.self).bytes.prefix(4).reduce(0) { $0 << 8 | UInt64($1) }
     duties.dueAt = now + least + random % (4 * Limits.dutyWaitMilliseconds)
+  }
+
+  /// A device that waits for another's secret waits longer.
+  private var isPatient: Bool {
+    keyring.current == nil && roster.epochStates().values.contains(where: roster.isUsable)
   }
 
   private func hasDuties(holdsWithheld: Bool) -> Bool {
@@ -229,8 +231,13 @@ extension Members {
     case done([News])
   }
 
-  mutating func fulfil(at now: Instant, _ entropy: inout any Entropy) -> OnDuty {
-    guard let dueAt = duties.dueAt, now.monotonicMilliseconds >= dueAt else { return .notYet }
+  /// `isDue`: at once, unless another's epoch may be opened soon.
+  mutating func fulfil(
+    at now: Instant, isDue: Bool = false, _ entropy: inout any Entropy
+  ) -> OnDuty {
+    guard let dueAt = duties.dueAt, now.monotonicMilliseconds >= dueAt || isDue && !isPatient else {
+      return .notYet
+    }
     duties.dueAt = nil
     guard roster.isMember(keys.id) else { return .notYet }
     var news: [News?] = []

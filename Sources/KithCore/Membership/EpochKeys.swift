@@ -13,6 +13,10 @@ package final class EpochKeys: Sendable {
   package let storeTagKey: StoreTagKey
   /// Subkey 4: seals beacons, which hides their senders.
   package let beaconKey: BeaconKey
+  /// Subkey 5: seals the objects on carriers.
+  let carrierKey: CarrierKey
+  /// Subkey 6: members recognise names of objects by it.
+  let carrierNameKey: CarrierNameKey
   let secret: EpochSecret
 
   package init(secret: consuming EpochSecret, generation: UInt32) {
@@ -21,6 +25,8 @@ package final class EpochKeys: Sendable {
     psk = KeyDerivation.derive(2, context: "KithEpo1", from: secret)
     storeTagKey = KeyDerivation.derive(3, context: "KithEpo1", from: secret)
     beaconKey = KeyDerivation.derive(4, context: "KithEpo1", from: secret)
+    carrierKey = KeyDerivation.derive(5, context: "KithEpo1", from: secret)
+    carrierNameKey = KeyDerivation.derive(6, context: "KithEpo1", from: secret)
     id = EpochID(Blake2b.digest256(box.publicKey.bytes))
     self.generation = generation
     self.secret = secret
@@ -43,6 +49,10 @@ package final class EpochKeys: Sendable {
     } catch {
       return nil
     }
+  }
+
+  func sealed(to recipient: BoxPublicKey, using entropy: inout any Entropy) -> [UInt8]? {
+    sealed(to: recipient, entropy: &entropy)
   }
 
   /// Returns nil if the recipient's box key is of low order.

@@ -68,6 +68,8 @@ package struct Snapshot: Hashable, Sendable {
   package var records: [Digest256: [UInt8]] = [:]
   package var addresses: [DeviceID: [String]] = [:]
   package var stores: [StoreIdentifier: StoredStore] = [:]
+  /// What is known of objects on carriers, as the core encodes it; the storage seals it.
+  package var carriers: [CarrierID: [ObjectName: [UInt8]]] = [:]
 
   package init() {}
 }
@@ -150,6 +152,9 @@ package enum Mutation: Hashable, Sendable {
   case removeRefusal(StoreIdentifier, UInt64)
   case putPastValue(StoreIdentifier, UInt64, [UInt8])
   case removePastValue(StoreIdentifier, UInt64)
+  /// What is known of an object on a carrier. If it is damaged, the object is read again.
+  case putObject(CarrierID, ObjectName, [UInt8])
+  case removeObject(CarrierID, ObjectName)
 }
 
 /// A replica's storage: SQLite in production, memory in tests and simulations. All pass the same

@@ -44,6 +44,11 @@ extension Snapshot {
     case .putPastValue(let store, let number, let value):
       stores[store]?.pastValues[number] = value
     case .removePastValue(let store, let number): stores[store]?.pastValues[number] = nil
+    case .putObject(let carrier, let name, let object):
+      carriers[carrier, default: [:]][name] = object
+    case .removeObject(let carrier, let name):
+      carriers[carrier]?[name] = nil
+      if carriers[carrier]?.isEmpty == true { carriers[carrier] = nil }
     }
   }
 }

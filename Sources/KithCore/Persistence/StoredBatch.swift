@@ -78,9 +78,11 @@ extension [Effect] {
   /// change, because the commit makes them unreadable. `storage`: the state before these effects.
   package func filled(from storage: any ReplicaStorage) throws(StorageError) -> [Effect] {
     var sent = Set<Place>()
-    for case .sendStored(_, let batch) in self {
-      for kept in batch.changeSets {
-        sent.insert(Place(store: batch.store, reference: kept.reference))
+    for effect in self {
+      for batch in effect.storedBatches {
+        for kept in batch.changeSets {
+          sent.insert(Place(store: batch.store, reference: kept.reference))
+        }
       }
     }
     guard !sent.isEmpty else { return self }
@@ -111,16 +113,43 @@ extension [Effect] {
           mutation.apply(to: &changeSet)
           overlay.updateValue(changeSet, forKey: place)
         }
-      case .sendStored(let session, var batch):
-        for kept in batch.changeSets {
-          let place = Place(store: batch.store, reference: kept.reference)
-          if removed.contains(place) { batch.hold(try read(place), as: kept.reference) }
+      default:
+        var batches = effect.storedBatches
+        for number in batches.indices {
+          for kept in batches[number].changeSets {
+            let place = Place(store: batches[number].store, reference: kept.reference)
+            if removed.contains(place) {
+              batches[number].hold(try read(place), as: kept.reference)
+            }
+          }
         }
-        filled[index] = .sendStored(session, batch)
-      default: break
+        if !batches.isEmpty { filled[index].storedBatches = batches }
       }
     }
     return filled
+  }
+}
+
+extension Effect {
+  /// The batches that are read from storage when it is carried out.
+  fileprivate var storedBatches: [StoredBatch] {
+    get {
+      switch self {
+      case .sendStored(_, let batch): [batch]
+      case .carrier(_, .put(let object)): object.batches
+      default: []
+      }
+    }
+    set {
+      switch self {
+      case .sendStored(let session, _):
+        if let batch = newValue.first { self = .sendStored(session, batch) }
+      case .carrier(let carrier, .put(var object)):
+        object.batches = newValue
+        self = .carrier(carrier, .put(object))
+      default: break
+      }
+    }
   }
 }
 

@@ -5,6 +5,8 @@ package enum Effect: Sendable {
   /// Make the mutations durable, together.
   case persist([Mutation])
   case send(SessionID, [UInt8])
+  /// Do something on a carrier, after all earlier effects.
+  case carrier(CarrierID, CarrierOrder)
   /// Send a batch from storage, with its content at this place in the order (``StoredBatch``).
   case sendStored(SessionID, StoredBatch)
   /// Hand in `Input.room`, once, when little of the session's earlier messages is left unsent.

@@ -140,6 +140,7 @@ package enum Input: Sendable {
   /// The answer to `Effect.awaitRoom`.
   case room(SessionID)
   case disconnected(SessionID)
+  case carrier(CarrierID, CarrierEvent)
   /// Harmless if nothing is due.
   case tick
 }

@@ -17,14 +17,14 @@ extension Replica {
   }
 
   /// How much of an unfinished batch is kept.
-  private func roomForBatch(in store: StoreReplica, on id: SessionID) -> BatchRoom {
+  func roomForBatch(in store: StoreReplica, on id: SessionID?) -> BatchRoom {
     BatchRoom(
       own: keys.id, roster: roster,
       authorBytes: min(
         store.policy.room(factor: Limits.authorFactor),
         store.isOpened ? Limits.authorBytes : Limits.unopenedAuthorBytes),
       elsewhereBytes: links.reduce(0) { $0 + $1.value.bytesHeld }
-        - (links[id]?.assembly.weights.total ?? 0))
+        - (id.flatMap { links[$0]?.assembly.weights.total } ?? 0))
   }
 
   // MARK: Batches that are early

@@ -93,16 +93,30 @@ extension Replica {
   /// ends.
   mutating func hearCoverage(_ have: Have, on id: SessionID) -> Bool {
     hearOwn(have, on: id)
+    guard hear(have.statements) else {
+      end(id, .protocolViolation)
+      return false
+    }
+    for held in have.held where stores[held.store] != nil {
+      let answer = coverage.compare(
+        held, isRenewed: have.number > 0, on: id, at: now.monotonicMilliseconds)
+      if let answer, links[id]?.takesMore == true { send(answer) }
+    }
+    planCoverage()
+    passOn()
+    return true
+  }
+
+  /// Takes in statements that another device passes on. Returns false if one is forged.
+  mutating func hear(_ statements: [StatementGroup]) -> Bool {
     let stores = stores
     let timeKeeper = timeKeeper
     switch coverage.hear(
-      have.statements, in: account, isTooFarAhead: { timeKeeper.wait(for: $0) != nil },
+      statements, in: account, isTooFarAhead: { timeKeeper.wait(for: $0) != nil },
       isKnown: { stores[$0] != nil },
       received: { stores[$0]?.log.chains[$1]?.received ?? 0 }, with: repeater)
     {
-    case .forged:
-      end(id, .protocolViolation)
-      return false
+    case .forged: return false
     case .taken: break
     case .otherProcess(let reading):
       self.timeKeeper.witness(reading)
@@ -117,14 +131,18 @@ extension Replica {
         healIfAhead()
       }
     }
-    for held in have.held where stores[held.store] != nil {
-      let answer = coverage.compare(
-        held, isRenewed: have.number > 0, on: id, at: now.monotonicMilliseconds)
-      if let answer, links[id]?.takesMore == true { send(answer) }
-    }
-    planCoverage()
-    passOn()
     return true
+  }
+
+  /// Makes this device's statements of these stores say what it covers now, and compares those of
+  /// others with that.
+  mutating func sayAll(_ identifiers: [StoreIdentifier]) {
+    if coverage.started == nil { startCoverage() }
+    let (stores, keys, account) = (stores, keys, account)
+    coverage.sayAll(
+      identifiers, at: now.monotonicMilliseconds, own: { stores[$0]?.log.own },
+      sign: { Statement($0, age: $1, account: account, keys: keys) },
+      received: { stores[$0]?.log.chains[$1]?.received ?? 0 })
   }
 
   /// Takes in the risen entries of a peer's vector.

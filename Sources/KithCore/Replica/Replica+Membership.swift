@@ -44,6 +44,11 @@ extension Replica {
     take(members.learn(records, isOwn: false), from: source)
   }
 
+  /// Takes in records that came by a carrier.
+  mutating func learn(checked records: [CheckedRecord]) {
+    take(members.learn(records, isOwn: false))
+  }
+
   /// Stores and relays new records, ends former members' sessions, and recognises strangers. Asks
   /// peers again, because change sets may be judged now that could not be before.
   private mutating func take(_ news: Members.News?, from source: SessionID? = nil) {
@@ -132,8 +137,13 @@ extension Replica {
       at: now.monotonicMilliseconds, holdsWithheld: holdsWithheld, &entropy)
   }
 
-  mutating func fulfilDutiesIfDue() {
-    guard !isJoining, case .done(let all) = members.fulfil(at: now, &entropy) else { return }
+  mutating func fulfilDutiesIfDue() { fulfilDuties(isDue: false) }
+
+  /// `isDue`: without the random wait, because this device is alone.
+  mutating func fulfilDuties(isDue: Bool) {
+    guard !isJoining, case .done(let all) = members.fulfil(at: now, isDue: isDue, &entropy) else {
+      return
+    }
     for news in all { take(news) }
     inheritFromRevoked()
     scheduleDuties()

@@ -83,6 +83,8 @@ extension Replica {
       effects += views.map(Effect.view)
       stores[identifier]?.waiting.append(id)
       effects.append(.accepted(id))
+      let moment = now.monotonicMilliseconds
+      for id in carriers.keys { carriers[id]?.schedule?.wrote(at: moment) }
     } catch {
       effects.append(.refused(id, error))
     }
@@ -112,12 +114,15 @@ extension Replica {
 
   // MARK: Publishing
 
-  /// Publishes drafts if possible, makes the rest durable, and tells the new coverage.
-  mutating func flush() {
-    let flushed = stores.keys.sorted().filter(needsFlush)
+  /// Publishes drafts if possible, makes the rest durable, and tells the new coverage. `onCarrier`:
+  /// all that a carrier brings was taken in, so drafts can be put there.
+  mutating func flush(onCarrier: Bool = false) {
+    let flushed = stores.keys.sorted().filter {
+      needsFlush($0) || onCarrier && stores[$0]?.drafts.isEmpty == false
+    }
     var outcome = StoreOutcome()
     var batches: [Batch] = []
-    for identifier in flushed where canPublish(identifier) {
+    for identifier in flushed where canPublish(identifier, onCarrier: onCarrier) {
       if let batch = publish(identifier, noting: &outcome) { batches.append(batch) }
     }
     carryOut(outcome, in: flushed)
@@ -131,12 +136,13 @@ extension Replica {
 
   /// Whether there is a peer whose data was applied (`Docs/Protocol.md`, "Writing and publishing"),
   /// or a new device joins, which has no data.
-  func canPublish(_ identifier: StoreIdentifier) -> Bool {
+  func canPublish(_ identifier: StoreIdentifier, onCarrier: Bool = false) -> Bool {
     guard stores[identifier] != nil, !isJoining, incarnation != nil,
       keyring.current != nil, roster.isMember(keys.id),
-      links.values.contains(where: {
-        $0.isExchanging && ($0.joiner != nil || $0[identifier].isPulled)
-      })
+      onCarrier
+        || links.values.contains(where: {
+          $0.isExchanging && ($0.joiner != nil || $0[identifier].isPulled)
+        })
     else { return false }
     return !isBarren
   }
@@ -191,28 +197,35 @@ extension Replica {
 
   // MARK: Batches
 
-  /// Applies a batch, publishes drafts if possible, and relays the batch.
+  /// Applies a batch, publishes drafts if possible, and relays the batch. `id` is nil if it came from
+  /// a carrier.
+  ///
+  /// - Returns: The taint, also of what this device could not judge or refused.
+  @discardableResult
   mutating func apply(
-    _ batch: Batch, taint: Taint, from id: SessionID, _ peer: DeviceID
-  ) {
+    _ batch: Batch, taint: Taint, from id: SessionID?, _ peer: DeviceID
+  ) -> Taint {
     var judge = judge
     for author in Set(batch.changeSets.lazy.map(\.header.chain.device)) {
       judge.budgets[author] = AuthorBudget(
         of: author, beside: batch.store, among: stores, own: keys.id)
     }
     var taint = taint
-    let earlier = links[id]?[batch.store].unfinished
+    let earlier = id.flatMap { links[$0]?[batch.store].unfinished }
     if let earlier { taint.follow(earlier.taint) }
     let chainCount = stores[batch.store]?.log.chains.count
     let time = now.wallMilliseconds
     let taken = stores[batch.store]?.take(
       batch, tainted: taint, from: peer, by: judge, &members.keyring, at: time)
-    guard var intake = taken else { return }
+    guard var intake = taken else { return taint }
     timeKeeper.witness(intake.latest)
     if stores[batch.store]?.log.chains.count != chainCount { learnChains(of: batch.store) }
     let isPiece = batch.isUnfinished || earlier != nil
     let isNews = earlier?.isNews == true || !intake.passedOn.isEmpty || !intake.covered.isEmpty
-    links[id]?[batch.store].noteApplied(batch, intake.taint, isNews: isNews)
+    if let id {
+      links[id]?[batch.store].noteApplied(batch, intake.taint, isNews: isNews)
+      if isNews { noteHeard() }
+    }
     // Before publishing, because this database does not know all of its chain.
     if intake.showsCopy { meetClone() }
     var own: Batch?
@@ -232,7 +245,16 @@ extension Replica {
       push(relayed, isInPieces: true, except: id)
     }
     if let own { push(own, except: nil) }
-    notePulled(on: id)
+    if let id { notePulled(on: id) }
+    return intake.taint
+  }
+
+  /// Change sets came from a session: they will have to be on the carriers too.
+  private mutating func noteHeard() {
+    guard !carriers.isEmpty else { return }
+    let random = entropy.draw(Digest128.self).bytes.prefix(4).reduce(0) { $0 << 8 | UInt64($1) }
+    let moment = now.monotonicMilliseconds
+    for id in carriers.keys { carriers[id]?.schedule?.heard(at: moment, random: random) }
   }
 
   // MARK: Damage
@@ -256,6 +278,7 @@ extension Replica {
       }
     }
     carryOut(outcome, in: [])
+    if !outcome.mutations.isEmpty { forgetObjects() }
     return isParted
   }
 

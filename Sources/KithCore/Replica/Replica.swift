@@ -20,6 +20,8 @@ package struct Replica: Sendable {
   var stores: [StoreIdentifier: StoreReplica] = [:]
   /// Bytes of an answer after which the rest waits; less only in tests of pieces.
   package var pieceBytes = Limits.pieceBytes
+  /// Parcels after which one replaces them all.
+  package var parcelsBeforeFold = Limits.parcelsBeforeFold
   var links: [SessionID: Link] = [:]
   var contacts = Contacts()
   var coverage: Coverage
@@ -27,6 +29,9 @@ package struct Replica: Sendable {
   /// Found by storage; the start drops it.
   var damage = StorageDamage()
   var clones: Set<ProcessID> = []
+  var carriers: [CarrierID: Carrier] = [:]
+  /// When the first carrier was attached, by the monotonic clock.
+  var carriersSince: UInt64?
 
   /// Effects of the current input.
   var effects: [Effect] = []
@@ -89,6 +94,13 @@ package struct Replica: Sendable {
         throw .storage(error)
       }
     }
+    for (id, objects) in snapshot.carriers {
+      carriers[id] = Carrier()
+      for (name, bytes) in objects {
+        guard let object = KnownObject(decoding: bytes, account: account) else { continue }
+        carriers[id]?.objects.restore(name, object)
+      }
+    }
     if damage.mayLackClock {
       timeKeeper.clock.witness(stores.values.lazy.map(\.latestStored).max() ?? .zero)
     }
@@ -140,6 +152,7 @@ package struct Replica: Sendable {
     case .writable(let session, let isWritable): setWritable(isWritable, session)
     case .room(let session): makeRoom(on: session)
     case .disconnected(let session): disconnect(session)
+    case .carrier(let carrier, let event): carry(carrier, event)
     case .tick: passTime()
     }
     requestWake()
@@ -168,6 +181,7 @@ package struct Replica: Sendable {
     passOn()
     lookForLeftBehind()
     dropExpiredHistory()
+    beginDueTurns()
   }
 
   private mutating func requestWake() {
@@ -179,7 +193,7 @@ package struct Replica: Sendable {
     let linksAt = links.values.lazy.map(\.wakeAt).min()
     // A joiner has no duties yet.
     let dutiesAt = isJoining ? nil : members.duties.dueAt
-    let next = [linksAt, coverage.dueAt, dutiesAt, healAt].compactMap(\.self).min()
+    let next = [linksAt, coverage.dueAt, dutiesAt, healAt, carriersDueAt].compactMap(\.self).min()
     guard let next, next != wakeAt else { return }
     wakeAt = next
     effects.append(.wake(atMonotonicMilliseconds: next))

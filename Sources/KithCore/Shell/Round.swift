@@ -43,13 +43,14 @@ extension Effect {
     switch self {
     case .send(_, let bytes): bytes.count
     case .sendStored(_, let message): message.byteCount
+    case .carrier(_, .put(let object)): object.byteCount
     case .persist(let mutations):
       mutations.reduce(0) { sum, mutation in
         switch mutation {
         case .putEntry(_, _, _, let box): sum + box.count
         case .putHeader(_, _, let header, let signature): sum + header.count + signature.count
         case .putDraft(_, _, let bytes), .putRefusal(_, _, let bytes),
-          .putPastValue(_, _, let bytes), .putRecord(_, let bytes):
+          .putPastValue(_, _, let bytes), .putRecord(_, let bytes), .putObject(_, _, let bytes):
           sum + bytes.count
         default: sum
         }

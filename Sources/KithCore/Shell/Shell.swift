@@ -110,6 +110,8 @@ package struct Shell: Sendable {
   package private(set) var clockStatus: (isSynchronised: Bool, hasHardware: Bool)?
   /// The program's setting; nil: as stored.
   package private(set) var keepsHistory: Bool?
+  /// Carriers in use, with the least time between their turns.
+  package private(set) var carriers: [CarrierID: UInt64] = [:]
   /// The work handed out: at most one piece.
   var out: Out?
   /// When the replica wants a tick.
@@ -153,7 +155,7 @@ package struct Shell: Sendable {
         if case .refusedStore(store, _) = $0 { true } else { false }
       }
       if !isRefused { remember(input) }
-    case .clockStatus, .keepHistory: remember(input)
+    case .clockStatus, .keepHistory, .carrier(_, .attached), .carrier(_, .removed): remember(input)
     case .write, .adopt:
       if beginsToGather {
         gathersUntil = now.monotonicMilliseconds + Self.gatheringMilliseconds
@@ -168,7 +170,7 @@ package struct Shell: Sendable {
   /// Whether each new replica gets it again.
   private static func isKept(_ input: Input) -> Bool {
     switch input {
-    case .open, .clockStatus, .keepHistory: true
+    case .open, .clockStatus, .keepHistory, .carrier(_, .attached): true
     default: false
     }
   }
@@ -179,6 +181,8 @@ package struct Shell: Sendable {
     case .clockStatus(let isSynchronised, let hasHardware):
       clockStatus = (isSynchronised, hasHardware)
     case .keepHistory(let keeps): keepsHistory = keeps
+    case .carrier(let id, .attached(let shortest)): carriers[id] = shortest
+    case .carrier(let id, .removed): carriers[id] = nil
     default: break
     }
   }

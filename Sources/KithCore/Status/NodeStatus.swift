@@ -30,6 +30,8 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var peers: [Peer] = []
   /// The stores, by identifier.
   public var stores: [Store] = []
+  /// The carriers that the device uses, by id.
+  public var carriers: [Carrier] = []
   /// Whether this device was revoked.
   ///
   /// It reads the data that it has, and writes nothing.

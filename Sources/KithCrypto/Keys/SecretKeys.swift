@@ -75,6 +75,28 @@ package struct BeaconKey: SecretBoxKey, ~Copyable {
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
+/// The key that seals the objects on carriers.
+package struct CarrierKey: SecretBoxKey, ~Copyable {
+  private let secret: SecretBytes
+
+  package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+}
+
+/// The key by which members recognise the names of objects on carriers.
+package struct CarrierNameKey: SecretKey, ~Copyable {
+  private let secret: SecretBytes
+
+  package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+}
+
 /// The key that seals data on this device's disk.
 package struct StorageKey: SecretBoxKey, ~Copyable {
   private let secret: SecretBytes

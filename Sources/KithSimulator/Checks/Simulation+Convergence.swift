@@ -4,7 +4,12 @@ internal import KithCrypto
 /// The end of a phase: all faults end, and all devices must show the same.
 extension Simulation {
   /// Virtual seconds: two full `Have`s of 30 s, and as many for each hop if not all are connected.
-  var convergenceSeconds: UInt64 { isMesh ? 120 : 300 }
+  var convergenceSeconds: UInt64 {
+    if setup.carriers != nil { return 12 * 3_600 }
+    return isMesh ? 120 : 300
+  }
+
+  private var stepMicroseconds: UInt64 { setup.carriers == nil ? 1_000_000 : 15_000_000 }
 
   func heal() throws(Violation) {
     isHealing = true
@@ -15,6 +20,7 @@ extension Simulation {
     }
     for device in devices { try heal(device) }
     retireRevoked()
+    try joinNetworks()
     hurry()
     for device in devices where device.isRunning {
       for store in stores { try open(store, under: policy(), on: device) }
@@ -61,8 +67,9 @@ extension Simulation {
         throw Violation(
           .convergence, "\((now - start) / 1_000_000) s after the last fault: \(found)")
       }
-      try pass(until: now + 1_000_000)
+      try pass(until: now + stepMicroseconds)
       retireRevoked()
+      try joinNetworks()
       gap = convergenceGap()
     }
     clockExcess = 0
@@ -73,9 +80,10 @@ extension Simulation {
     }
     try pass(until: now + 1_000_000)
     try checkEnd()
+    try demandQuiet()
   }
 
-  private func convergenceGap() -> String? {
+  func convergenceGap() -> String? {
     let all = devices.filter { !$0.isGone }
     for device in all {
       guard device.isRunning, !device.isFailing, let replica = device.replica else {

@@ -15,17 +15,7 @@ extension Simulation {
     case .batch(let store, let changeSets, _):
       for changeSet in changeSets { try checkKept(changeSet, store, disk, device) }
     case .have(let stores):
-      for (store, vector) in stores {
-        let durable = disk.stores[store]?.vector ?? [:]
-        let isDurable = vector.allSatisfy { chain, sequence in
-          durable[chain.device]?[chain.incarnation] ?? 0 >= sequence
-            || wasDropped(chain.device, disk, device)
-        }
-        guard isDurable else {
-          throw Violation(
-            .nothingLost, "\(device.name) told what it covers before that was committed")
-        }
-      }
+      for (store, vector) in stores { try checkTold(vector, of: store, disk, by: device) }
     case .records(let records):
       guard records.allSatisfy({ disk.records[$0] != nil }) else {
         throw Violation(.nothingLost, "\(device.name) sent records before they were committed")
@@ -34,7 +24,23 @@ extension Simulation {
     }
   }
 
-  private static func holdsSecret(_ bytes: [UInt8]) -> Bool {
+  /// Checks that a vector is on disk.
+  func checkTold(
+    _ vector: [ChainID: UInt64], of store: StoreIdentifier, _ disk: Snapshot,
+    by device: SimulatedDevice
+  ) throws(Violation) {
+    let durable = disk.stores[store]?.vector ?? [:]
+    let isDurable = vector.allSatisfy { chain, sequence in
+      durable[chain.device]?[chain.incarnation] ?? 0 >= sequence
+        || wasDropped(chain.device, disk, device)
+    }
+    guard isDurable else {
+      throw Violation(
+        .nothingLost, "\(device.name) told what it covers before that was committed")
+    }
+  }
+
+  static func holdsSecret(_ bytes: [UInt8]) -> Bool {
     bytes.withUnsafeBufferPointer { bytes in
       let secret = Array(secret.utf8)
       guard bytes.count >= secret.count else { return false }

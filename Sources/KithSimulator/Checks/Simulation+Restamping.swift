@@ -9,7 +9,7 @@ extension Simulation {
     of device: SimulatedDevice, before input: Input
   ) -> [StoreIdentifier: [UInt64: HybridTime]] {
     switch input {
-    case .connected, .tick, .clockStatus, .acceptTime, .received: break
+    case .connected, .tick, .clockStatus, .acceptTime, .received, .carrier: break
     default: return [:]
     }
     return device.replica.map(draftClocks) ?? [:]

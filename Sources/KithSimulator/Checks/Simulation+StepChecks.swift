@@ -7,7 +7,10 @@ extension Simulation {
     _ device: SimulatedDevice, _ input: Input, _ effects: [Effect]
   ) throws(Violation) {
     guard let replica = device.replica else { return }
-    if case .received = input { try checkBelieved(replica, on: device) }
+    switch input {
+    case .received, .carrier(_, .got): try checkBelieved(replica, on: device)
+    default: break
+    }
     for store in Self.touched(input, effects).sorted() {
       guard let seen = replica.inspect(store) else { continue }
       let place = "\(device.name), \(store)"
@@ -174,7 +177,7 @@ extension Mutation {
   fileprivate var store: StoreIdentifier? {
     switch self {
     case .setClock, .setIncarnation, .setKeepsHistory, .putRecord, .removeRecord, .setAddresses,
-      .dropDamaged:
+      .dropDamaged, .putObject, .removeObject:
       nil
     case .putStore(let store, _), .setAdopted(let store, _), .setOpened(let store),
       .putHeader(let store, _, _, _),

@@ -49,6 +49,15 @@ package struct Action: Codable, Hashable, Sendable {
     case revoke(device: Int, by: Int)
     /// A program opens a store under other limits, or the usual ones.
     case changePolicy(device: Int, store: Int, isOther: Bool)
+    /// The device ends its last turns, stops, and starts again later.
+    case goOff(device: Int, microseconds: UInt64)
+    /// A person asks a device to synchronise.
+    case ask(device: Int)
+    case spoil(carrier: Int, Spoiling)
+    /// A member's next parcels say what is not so.
+    case lie(device: Int, Lie)
+    /// A device that is to be revoked, or was, abuses what it knows.
+    case steal(device: Int, carrier: Int, Theft)
   }
 }
 

@@ -40,4 +40,6 @@ package enum Fault: String, Codable, CaseIterable, Sendable {
   case policies
   /// A device is revoked in any state; two may revoke each other.
   case revocation
+  /// Devices, some without a network, meet on carriers; their faults are in ``CarrierFault``.
+  case carriers
 }

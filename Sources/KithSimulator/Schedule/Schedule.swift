@@ -22,6 +22,22 @@ package struct Schedule: Codable, Hashable, Sendable {
     /// The chance of each message fault, in 1/1,024.
     package var faultChance: Int
     package var commitMicroseconds: UInt64
+    /// Nil: none.
+    package var carriers: Carriers?
+  }
+
+  package struct Carriers: Codable, Hashable, Sendable {
+    package var count: Int
+    /// Each device's carriers, as bits.
+    package var attached: [UInt64]
+    /// Devices of different networks never meet.
+    package var networks: [Int]
+    package var shortestMilliseconds: UInt64
+    /// Parcels after which one replaces them all.
+    package var parcelsBeforeFold: Int
+    package var faults: [CarrierFault]
+    /// The chance of each fault of an operation, in 1/1,024.
+    package var faultChance: Int
   }
 
   /// A time of faults. At its end all faults end, and convergence is demanded.

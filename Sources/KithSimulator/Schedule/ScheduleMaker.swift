@@ -16,7 +16,7 @@ package struct ScheduleMaker {
     }
   }
 
-  private init(seed: UInt64) {
+  init(seed: UInt64) {
     self.seed = seed
     random = SeededEntropy(seed: seed ^ 0x5EED_0F5C_4ED0_1E00)
   }
@@ -27,6 +27,7 @@ package struct ScheduleMaker {
     let phases = (0..<[1, 1, 1, 2, 2, 3][maker.number(0...5)]).map { _ in maker.phase(setup) }
     var schedule = Schedule(seed: seed, setup: setup, phases: phases)
     addRevocations(to: &schedule, bounds)
+    addCarriers(to: &schedule, bounds)
     return schedule
   }
 
@@ -85,7 +86,7 @@ package struct ScheduleMaker {
   /// Each is on in half of the runs; one run in sixteen has none.
   private mutating func faults(_ all: [Fault]) -> [Fault] {
     if chance(1, in: 16) { return [] }
-    return all.filter { $0 != .revocation && chance(1, in: 2) }
+    return all.filter { $0 != .revocation && $0 != .carriers && chance(1, in: 2) }
   }
 
   // MARK: Phases
@@ -128,7 +129,7 @@ package struct ScheduleMaker {
     func add(_ at: UInt64, _ kind: Action.Kind) { actions.append(Action(at: at, kind)) }
     let device = self.device(setup)
     switch fault {
-    case .loss, .silentLoss, .duplication, .reordering, .delay, .revocation: break
+    case .loss, .silentLoss, .duplication, .reordering, .delay, .revocation, .carriers: break
     case .partition, .oneWayPartition:
       for _ in 0..<number(1...3) {
         let start = moment(length)
@@ -213,18 +214,18 @@ package struct ScheduleMaker {
 
   // MARK: Chances
 
-  private mutating func number(_ range: ClosedRange<Int>) -> Int {
+  mutating func number(_ range: ClosedRange<Int>) -> Int {
     Int.random(in: range, using: &random)
   }
 
-  private mutating func chance(_ part: Int, in whole: Int) -> Bool {
+  mutating func chance(_ part: Int, in whole: Int) -> Bool {
     Int.random(in: 0..<whole, using: &random) < part
   }
 
-  private mutating func moment(_ length: UInt64) -> UInt64 {
+  mutating func moment(_ length: UInt64) -> UInt64 {
     UInt64.random(in: 0...max(1, length), using: &random)
   }
 
-  private mutating func device(_ setup: Schedule.Setup) -> Int { number(0...setup.devices - 1) }
+  mutating func device(_ setup: Schedule.Setup) -> Int { number(0...setup.devices - 1) }
   private mutating func store(_ setup: Schedule.Setup) -> Int { number(0...setup.stores - 1) }
 }

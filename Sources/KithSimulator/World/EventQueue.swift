@@ -55,9 +55,14 @@ enum Event {
   case giveUp(ConnectionNumber)
   /// A stranger's session that proved nothing is closed.
   case strangerTime(ConnectionNumber)
+  /// An operation on a carrier ends; `number` is its device's latest there.
+  case carry(DeviceNumber, life: Int, CarrierNumber, number: Int, CarrierOrder)
+  /// A device that stops does not wait any longer for its carriers.
+  case turnOff(DeviceNumber, life: Int)
   /// A pair's partition ends.
   case rejoin(DeviceNumber, DeviceNumber)
 }
 
 typealias DeviceNumber = Int
 typealias ConnectionNumber = Int
+typealias CarrierNumber = Int

@@ -22,6 +22,13 @@ final class SimulatedDevice {
   /// Whether it restarted from an old copy: it then covers less than it said.
   var wasRestored = false
   var bytesPerSecond: Int?
+  /// Devices of other networks never meet.
+  var network = 0
+  var carriers: [CarrierNumber] = []
+  /// How its next parcels lie.
+  var lie: Lie?
+  /// What a fresh device was last seen to cover by each carrier.
+  var checkedHeld: [CarrierNumber: HeldCheck] = [:]
 
   /// While joining, the device does not exist yet; if that breaks off, nothing is left.
   var join: Join?
@@ -48,6 +55,10 @@ final class SimulatedDevice {
   var writing: [Mutation] = []
   /// Effects until the process dies, and how long it is dead.
   var fuse: (effects: Int, downMicroseconds: UInt64)?
+  /// The latest operation on each carrier, and whether one is under way.
+  var operations: [CarrierNumber: (number: Int, isUnderWay: Bool)] = [:]
+  /// How long it is off once its last turns are over.
+  var goesOffFor: UInt64?
   /// When the shell is woken, by the monotonic clock.
   var wakesAt: UInt64?
 
@@ -85,6 +96,11 @@ final class SimulatedDevice {
   struct Belief: Hashable {
     var device: DeviceNumber
     var life: Int
+  }
+
+  struct HeldCheck: Hashable {
+    var vectors: [StoreIdentifier: [ChainID: UInt64]]
+    var changes: Int
   }
 
   struct Join {

@@ -56,6 +56,16 @@ extension Simulation {
     case .changePolicy(let device, let store, let isOther):
       guard let device = acting(device) else { return }
       try open(name(store), under: policy(isOther: isOther), on: device)
+    case .goOff(let device, let microseconds):
+      if let device = acting(device) { try goOff(device, for: microseconds) }
+    case .ask(let device): if let device = acting(device) { try ask(device) }
+    case .spoil(let carrier, let spoiling): spoil(carrier, spoiling)
+    case .lie(let device, let lie):
+      if setup.carriers != nil { devices[device % devices.count].lie = lie }
+    case .steal(let device, let carrier, let theft):
+      if !carriers.isEmpty {
+        steal(theft, by: devices[device % devices.count], on: carrier % carriers.count)
+      }
     }
   }
 
@@ -172,6 +182,7 @@ extension Simulation {
       device.keys, device.disk.copy(isNoticed: Bool.random(using: &nemesisChance)),
       opened: device.opened.keys.sorted(), original: device.number)
     copy.opened = device.opened
+    place(copy, beside: device)
     copy.clock = device.clock
     copy.wasRestoredUnnoticed = true
     device.wasRestoredUnnoticed = true

@@ -19,6 +19,7 @@ extension Simulation {
     _ = roster.learn(all: records)
     let device = add(keys, SimulatedDisk(Founder.snapshot(roster)), opened: [])
     device.inviter = inviter.keys.id
+    place(device, beside: inviter)
     writeLocally(on: device)
     let sessions = connect(device, with: inviter)
     device.join = SimulatedDevice.Join(inviter: inviter.number, session: sessions.joiner)
@@ -71,6 +72,7 @@ extension Simulation {
     tally.count("devices joined")
     device.targets = Set(targets(of: device.number) + [join.inviter]).sorted()
     try adoptLocal(on: device)
+    try attachCarriers(of: device)
     beginDialling(device)
     try send(JoinDone().encodedMessage(), on: session, from: device)
     // The joiner waits two seconds for the end, then continues as a member.
@@ -97,8 +99,19 @@ extension Simulation {
     }
     return !devices.contains { other in
       !other.isGone && other.number != device.number && other.keys.id != inviter
+        && (setup.carriers == nil || !isInvited(other, by: inviter))
         && other.replica?.roster.isMember(device.keys.id) == true
     }
+  }
+
+  /// Whether a device's membership comes from another. Those that one device invited may know only
+  /// each other.
+  private func isInvited(_ device: SimulatedDevice, by other: DeviceID) -> Bool {
+    var inviter = device.inviter
+    while let id = inviter, id != other {
+      inviter = devices.first { $0.keys.id == id && $0.original == nil }?.inviter
+    }
+    return inviter == other
   }
 
   // MARK: Adoption

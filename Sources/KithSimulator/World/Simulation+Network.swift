@@ -13,7 +13,9 @@ extension Simulation {
   func dial(from number: DeviceNumber, to target: DeviceNumber) {
     guard !devices[number].isGone else { return }
     let ring = (0..<devices.count).map { (target + $0) % devices.count }
-    guard let other = ring.first(where: { $0 != number && !devices[$0].isGone }) else { return }
+    guard let other = ring.first(where: { $0 != number && !devices[$0].isGone }),
+      devices[other].network == devices[number].network
+    else { return }
     let isConnected = connections.values.contains {
       $0.isOpen && $0.pipes.contains { $0.from == number && $0.to == other }
     }
@@ -47,7 +49,9 @@ extension Simulation {
     return device.isRunning && !device.isPaused && !device.isFailing && device.join == nil
   }
 
-  func canPass(_ from: DeviceNumber, _ to: DeviceNumber) -> Bool { !blocked.contains([from, to]) }
+  func canPass(_ from: DeviceNumber, _ to: DeviceNumber) -> Bool {
+    devices[from].network == devices[to].network && !blocked.contains([from, to])
+  }
 
   func latency() -> UInt64 {
     let usual = setup.latencyMicroseconds

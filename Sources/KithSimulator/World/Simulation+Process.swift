@@ -41,6 +41,7 @@ extension Simulation {
     if schedule.seed.isMultiple(of: 3), faults.isDisjoint(with: [.silentLoss, .reordering]) {
       replica?.pieceBytes = 2 << 10
     }
+    if let parcels = setup.carriers?.parcelsBeforeFold { replica?.parcelsBeforeFold = parcels }
     return replica
   }
 
@@ -56,6 +57,7 @@ extension Simulation {
     for (store, policy) in device.opened.sorted(by: { $0.key < $1.key }) {
       try hand(.open(store, policy), to: device)
     }
+    if device.join == nil { try attachCarriers(of: device) }
   }
 
   func kill(_ device: SimulatedDevice) {
@@ -76,6 +78,8 @@ extension Simulation {
     device.fuse = nil
     device.adoptions = [:]
     device.awaited = []
+    device.operations = [:]
+    device.goesOffFor = nil
     closeAll(of: device)
     if device.join != nil { discard(device) }
   }
@@ -292,6 +296,7 @@ extension Simulation {
         device.overlay?.setLeftBehind(behind)
         if !isOverlay { reach(behind, from: device) }
       case .pulledAll(let session): try finishJoin(of: device, on: session)
+      case .carrier(let carrier, let order): try begin(order, of: device, on: carrier)
       default: break
       }
       guard device.life == life else { return }
@@ -377,6 +382,7 @@ extension Input {
     case .writable: "in.writable"
     case .room: "in.room"
     case .disconnected: "in.disconnected"
+    case .carrier: "in.carrier"
     case .tick: "in.tick"
     }
   }

@@ -39,6 +39,12 @@ package final class Simulation {
   /// Stores in which an author published more than others keep: devices need not agree.
   var flooded: Set<StoreIdentifier> = []
   var revoked: Set<DeviceID> = []
+  var carriers: [SimulatedCarrier] = []
+  var carrierChance: SeededEntropy
+  /// Objects that are being put.
+  var pending: [ObjectName: [UInt8]] = [:]
+  /// Each object is decoded once.
+  var openedParcels: [ObjectName: (bytes: [UInt8], object: OpenedObject)] = [:]
   /// How far a publishing clock may be ahead, in microseconds.
   var clockExcess: UInt64 = 0
 
@@ -54,11 +60,15 @@ package final class Simulation {
     diskChance = SeededEntropy(seed: seed ^ 0x4449_534B_0000_0002)
     keyChance = SeededEntropy(seed: seed ^ 0x4B45_5953_0000_0003)
     nemesisChance = SeededEntropy(seed: seed ^ 0x4E45_4D45_0000_0004)
+    carrierChance = SeededEntropy(seed: seed ^ 0x4341_5252_0000_0005)
     trace = Trace(isTold: isTold)
     let founder = Founder(devices: schedule.setup.devices, entropy: &keyChance)
     account = founder.account
+    carriers = (0..<(setup.carriers?.count ?? 0)).map { SimulatedCarrier(number: $0) }
     for (number, member) in founder.members.enumerated() {
-      add(member.keys, SimulatedDisk(member.snapshot), opened: number == 0 ? stores : [])
+      let device = add(
+        member.keys, SimulatedDisk(member.snapshot), opened: number == 0 ? stores : [])
+      place(device, as: number)
     }
     for device in devices {
       device.targets = targets(of: device.number)
@@ -142,6 +152,9 @@ package final class Simulation {
     case .giveUp(let connection): giveUp(connection)
     case .strangerTime(let connection): endStranger(connection)
     case .rejoin(let device, let other): rejoin(device, other)
+    case .carry(let device, let life, let carrier, let number, let order):
+      try carry(order, number, of: devices[device], life: life, on: carrier)
+    case .turnOff(let device, _): turnOff(devices[device])
     }
   }
 
@@ -210,7 +223,7 @@ extension Event {
     switch self {
     case .input(let device, let life, _), .drain(let device, let life),
       .committed(let device, let life, _), .wake(let device, let life, _),
-      .emptyLocal(let device, let life, _):
+      .emptyLocal(let device, let life, _), .turnOff(let device, let life):
       (device, life)
     default: nil
     }

@@ -128,6 +128,14 @@ struct CommitWriter {
     case .putPastValue(let store, let number, let value):
       try putPastValue(store, number, value, seal)
     case .removePastValue(let store, let number): removePastValue(store, number)
+    case .putObject(let carrier, let name, let object):
+      try statements.run(
+        "INSERT OR REPLACE INTO object VALUES (?, ?, ?)", carrier.digest.bytes.blob,
+        name.digest.bytes.blob, seal.seal(carrier, name, object).blob)
+    case .removeObject(let carrier, let name):
+      try statements.run(
+        "DELETE FROM object WHERE carrier = ? AND name = ?", carrier.digest.bytes.blob,
+        name.digest.bytes.blob)
     }
   }
 

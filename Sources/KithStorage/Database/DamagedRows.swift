@@ -12,6 +12,8 @@ struct DamagedRows {
   /// Drafts with a damaged clock.
   var drafts: [Int64] = []
   var pastValues: [Int64] = []
+  /// Whether an object's row is damaged: then all go, since every object can be read again.
+  var hasObjects = false
   /// The sound rows of small tables with a damaged one.
   var remains: [String: [[Argument]]] = [:]
 
@@ -31,6 +33,7 @@ struct DamagedRows {
     for row in drafts {
       try database.execute(sql: "UPDATE draft SET clock = 0 WHERE id = ?", arguments: [row])
     }
+    if hasObjects { try database.execute(sql: "DELETE FROM object") }
     for row in pastValues {
       try database.execute(sql: "DELETE FROM past_value WHERE id = ?", arguments: [row])
     }

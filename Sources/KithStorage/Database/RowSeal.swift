@@ -1,7 +1,8 @@
 import KithCore
 import KithCrypto
 
-/// Seals the rows with keys or values: drafts, refusals and past values.
+/// Seals the rows with keys or values, and those that name devices of carriers: drafts, refusals, past
+/// values, objects.
 ///
 /// The plaintext begins with the row's place, so a row opens only there.
 struct RowSeal: ~Copyable {
@@ -9,6 +10,7 @@ struct RowSeal: ~Copyable {
     case draft = 1
     case refusal = 2
     case pastValue = 3
+    case object = 4
   }
 
   private let key: StorageKey
@@ -18,19 +20,38 @@ struct RowSeal: ~Copyable {
   borrowing func seal(
     _ kind: Kind, _ store: StoreIdentifier, _ number: UInt64, _ bytes: [UInt8]
   ) -> [UInt8] {
-    var plaintext = Self.place(kind, store, number)
-    plaintext.append(contentsOf: bytes)
+    seal(at: Self.place(kind, store, number), bytes)
+  }
+
+  borrowing func seal(_ carrier: CarrierID, _ name: ObjectName, _ bytes: [UInt8]) -> [UInt8] {
+    seal(at: Self.place(carrier, name), bytes)
+  }
+
+  private borrowing func seal(at place: [UInt8], _ bytes: [UInt8]) -> [UInt8] {
     var random = SystemRandom()
-    return key.seal(plaintext, using: &random)
+    return key.seal(place + bytes, using: &random)
   }
 
   /// Nil if another key or place sealed the row.
   borrowing func open(
     _ kind: Kind, _ store: StoreIdentifier, _ number: UInt64, _ sealed: [UInt8]
   ) -> [UInt8]? {
-    let place = Self.place(kind, store, number)
+    open(at: Self.place(kind, store, number), sealed)
+  }
+
+  borrowing func open(
+    _ carrier: CarrierID, _ name: ObjectName, _ sealed: [UInt8]
+  ) -> [UInt8]? {
+    open(at: Self.place(carrier, name), sealed)
+  }
+
+  private borrowing func open(at place: [UInt8], _ sealed: [UInt8]) -> [UInt8]? {
     guard let plaintext = try? key.open(sealed), plaintext.starts(with: place) else { return nil }
     return Array(plaintext.dropFirst(place.count))
+  }
+
+  private static func place(_ carrier: CarrierID, _ name: ObjectName) -> [UInt8] {
+    [Kind.object.rawValue] + carrier.digest.bytes + name.digest.bytes
   }
 
   private static func place(

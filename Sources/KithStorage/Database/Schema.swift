@@ -13,7 +13,7 @@ import KithCore
 /// - `entry`: the others. A row id is the change set's, shifted by 32 bits, and the entry's index,
 ///   so a box of up to 4,000 bytes needs no overflow page.
 /// - `draft`: `clock` is its commit's clock (``DraftIndex``).
-/// - `draft`, `refusal` and `past_value` hold sealed bytes (``RowSeal``).
+/// - `draft`, `refusal`, `past_value` and `object` hold sealed bytes (``RowSeal``).
 /// - Every other row has a `checksum` (``RowChecksum``); a draft's covers its clock. A row names
 ///   another twice (`…_again`), so that damage is found in the right one.
 /// - `meta`, `record` and `store` are needed for everything: each has a copy.
@@ -95,7 +95,13 @@ enum Schema {
       id INTEGER NOT NULL PRIMARY KEY, store INTEGER NOT NULL, number INTEGER NOT NULL,
       sealed BLOB NOT NULL
     ) STRICT;
+    """,
     """
+    CREATE TABLE object (
+      carrier BLOB NOT NULL, name BLOB NOT NULL, sealed BLOB NOT NULL,
+      PRIMARY KEY (carrier, name)
+    ) STRICT, WITHOUT ROWID;
+    """,
   ]
 
   static var version: Int { migrations.count }

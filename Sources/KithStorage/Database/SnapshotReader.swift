@@ -46,6 +46,7 @@ struct SnapshotReader {
     try readDrafts(seal)
     try readRefusals(seal)
     try readPastValues(seal)
+    try readObjects(seal)
     snapshot.clock = index.drafts.clock
   }
 
@@ -341,6 +342,25 @@ struct SnapshotReader {
       }
       snapshot.stores[store]?.pastValues[number] = bytes
       index.pastValues[key] = id
+    }
+  }
+}
+
+extension SnapshotReader {
+  /// If one is damaged, all are dropped: the objects are read again.
+  fileprivate mutating func readObjects(_ seal: borrowing RowSeal) throws {
+    let rows = try Row.fetchCursor(database, sql: "SELECT carrier, name, sealed FROM object")
+    while let row = try rows.next() {
+      let (carrier, name) = (row.bytes(0), row.bytes(1))
+      guard let id = try? CarrierID(Digest128(carrier)),
+        let object = try? ObjectName(Digest128(name)),
+        let bytes = seal.open(id, object, row.bytes(2))
+      else {
+        index.damaged.hasObjects = true
+        damage.rows += 1
+        continue
+      }
+      snapshot.carriers[id, default: [:]][object] = bytes
     }
   }
 }

@@ -3,6 +3,7 @@
 import { renderAccount, startAccount } from "./account.js";
 import { app, emit, now, on } from "./app.js";
 import { follow, openPage } from "./api.js";
+import { renderCarriers } from "./carriers.js";
 import { byId, count, nodes, plainName, setText, show, toast } from "./dom.js";
 import { renderDevices, startDevices } from "./devices.js";
 import { startEditor } from "./editor.js";
@@ -70,7 +71,7 @@ function renderProblems() {
 
 function render() {
   const parts = app.status
-    ? [renderState, renderProblems, renderAccount, renderDevices, renderMap, renderStores, renderUnshown,
+    ? [renderState, renderProblems, renderAccount, renderDevices, renderMap, renderCarriers, renderStores, renderUnshown,
       renderNode]
     : [renderState];
   for (const part of parts) {
@@ -92,7 +93,7 @@ function renderNode() {
 
 const handlers = {
   status(status) {
-    for (const list of ["devices", "peers", "stores", "problems"]) status[list] ??= [];
+    for (const list of ["devices", "peers", "stores", "carriers", "problems"]) status[list] ??= [];
     app.status = status;
     app.skew = status.now - Date.now();
     setConnection("live");

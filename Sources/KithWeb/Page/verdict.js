@@ -102,6 +102,11 @@ function syncState(status, now) {
       : [...nameList(behind.map((one) => one.name)), " is connected, but exchanges no stores yet."];
     return { kind: "syncing", title: "Changes are on their way.", detail };
   }
+  const held = (status.carriers ?? []).find((carrier) => carrier.heldSinceMilliseconds);
+  if (inStep.length === 0 && held) return {
+    kind: "partly", title: "Everything is on a carrier.",
+    detail: ["Other devices get it from ", { name: held.location }, " when they look."],
+  };
   if (inStep.length === 0) return {
     kind: "waiting", title: "No other device is in touch.",
     detail: drafts > 0

@@ -61,6 +61,28 @@ struct JudgementTests {
     patient(.running(report))
   }
 
+  // MARK: Carriers
+
+  @Test func `a carrier is judged by what the node knows of it`() {
+    var good = NodeStatus.Carrier(kind: "folder", location: "/nas", isShared: false)
+    good.heldSinceMilliseconds = Self.now
+    var empty = good
+    empty.heldSinceMilliseconds = nil
+    var broken = good
+    broken.problem = "The folder is not there."
+    var robbed = good
+    robbed.vanished = 2
+    var status = report()
+    status.carriers = [good, empty, broken, robbed]
+    let check = CarrierCheck()
+    let findings = check.findings(status.carriers, of: running(status))
+    #expect(findings.map(\.verdict) == [.good, .note, .problem, .problem])
+    #expect(findings[1].advice == "put it there now: kith sync")
+    #expect(findings[2].advice?.hasPrefix("The folder is not there.") == true)
+    #expect(findings[3].advice?.contains("kith carrier password") == true)
+    #expect(check.findings(status.carriers, of: patient(.opened(status))).isEmpty)
+  }
+
   // MARK: Directory
 
   @Test func `a directory that can be opened is good, and what is wrong with it is told`() throws {

@@ -56,7 +56,8 @@ struct BatchTests {
       #expect(Array(lines.prefix(8)) == expected)
       // The last two come once they are known.
       #expect(lines.count == 10, "\(result.output)")
-      #expect(lines.contains { $0.hasPrefix(#"{"complete":[],"id":7,"incomplete":[],"#) })
+      #expect(
+        lines.contains { $0.hasPrefix(#"{"carriers":[],"complete":[],"id":7,"incomplete":[],"#) })
       #expect(lines.contains { $0.contains(#""id":8,"#) && $0.contains(#""stores":["#) })
       #expect(try await household.run(member, "ls").output == "b\n")
     }

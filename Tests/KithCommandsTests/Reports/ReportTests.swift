@@ -47,6 +47,29 @@ struct ReportTests {
     return store
   }()
 
+  @Test func `the table of carriers says since when each holds everything`() {
+    var status = NodeStatus(account: nil, device: nil)
+    var nas = NodeStatus.Carrier(kind: "folder", location: "/mnt/nas\u{1B}", isShared: false)
+    nas.listedMilliseconds = 990_000
+    nas.heldSinceMilliseconds = 700_000
+    (nas.objects, nas.bytes) = (3, 12_288)
+    var cloud = NodeStatus.Carrier(
+      kind: "webdav", location: "https://cloud.example.com/dav", isShared: true)
+    cloud.problem = "The password is wrong."
+    cloud.vanished = 1
+    status.carriers = [nas, cloud]
+    let text = CarriersReport(status: status, nowMilliseconds: 1_000_000).text(.plain)
+    let lines = text.split(separator: "\n").map(String.init)
+    #expect(lines.count == 3)
+    #expect(lines[1].contains("since 5 min ago") && lines[1].contains("12.0 KiB"))
+    #expect(!text.contains("\u{1B}"))
+    #expect(lines[2].contains("the account") && lines[2].contains("unknown"))
+    #expect(lines[2].hasSuffix("The password is wrong; 1 parcel vanished"))
+    #expect(
+      CarriersReport(status: .init(account: nil, device: nil), nowMilliseconds: 0).text(.plain)
+        == "")
+  }
+
   private static let status = {
     var status = NodeStatus(account: AccountID(Digest256 { $0[0] = 0xab }), device: id(10))
     status.directory = "/home/me/kith"

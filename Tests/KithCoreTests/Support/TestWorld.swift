@@ -289,6 +289,7 @@ final class TestWorld {
         perform(.received(link.ends[1 - end].session, inbound), on: link.ends[end].to)
       }
       perform(.disconnected(link.ends[1 - end].session), on: link.ends[end].to)
+    case .carrier: break
     case .accepted(let id): device.accepted.append(id)
     case .refused(let id, let error): device.refused[id] = error
     case .refusedStore(let store, let error): device.refusedStores[store] = error

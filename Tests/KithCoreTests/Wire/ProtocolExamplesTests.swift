@@ -253,6 +253,46 @@ import Testing
     #expect(InboundMessage(decoding: messages[0], account: account) != nil)
   }
 
+  @Test func `objects on a carrier`() throws {
+    let title = "Objects on a carrier"
+    #expect(try account.carrierPlace == page.text(title, "place"))
+    try expect(epoch.carrierKey.withUnsafeBytes { Array($0) }, "carrier key", in: title)
+    try expect(epoch.carrierNameKey.withUnsafeBytes { Array($0) }, "name key", in: title)
+    var entropy: any Entropy = Repeated(byte: 0x16)
+    let name = ObjectName(.parcel, of: epoch, entropy: &entropy)
+    try expect(name.bytes, "name of a parcel", in: title)
+    try expect(
+      ObjectName(.handover, of: epoch, entropy: &entropy).bytes, "name of a handover", in: title)
+    var replica = StoreReplica(identifier: store, policy: .standard)
+    _ = replica.merge(kept(try dark()))
+    let have = StoreHave(
+      store: store, vector: [chain: 1], digest: replica.digest(), policy: .standard)
+    var parcel = Parcel(by: laptop.id, at: clock(3))
+    parcel.stores = [Parcel.Store(have: have, above: [:])]
+    parcel.time = ToldTime(reading: clock(0), isSynchronised: true)
+    parcel.part.group = 0x1717_1717_1717_1717
+    let body = parcel.encoded(
+      with: Batch(store: store, changeSets: [try changeSet()]).messages())
+    try expect(body, "body of the parcel", in: title)
+    let signed = SealedObject.signedBytes(body, name, epoch.id, account)
+    try expect(laptop.signing.sign(signed).bytes, "signature", in: title)
+    let object = SealedObject.seal(
+      body, named: name, under: epoch, in: account, by: laptop, nonce: entropy.draw())
+    #expect(try String(object.count) == page.text(title, "size of the object"))
+    for (size, text) in [(4_097, "4,097"), (100_000, "100,000"), (5_000_000, "5,000,000")] {
+      #expect(
+        try String(SealedObject.paddedSize(size)) == page.text(title, "size of \(text) bytes"))
+    }
+    let opener = ObjectOpener(account: account, keys: laptop, epochs: [epoch])
+    guard case .parcel(let opened, _) = opener.open(object, named: name).content else {
+      Issue.record("the object does not open")
+      return
+    }
+    // Of a parcel that was read, the latest publishing clock inside counts.
+    parcel.clock = try changeSet().header.clock
+    #expect(opened == parcel)
+  }
+
   @Test func `a handshake`() throws {
     let title = "A handshake"
     func hello(_ process: UInt8, _ port: UInt16) throws -> [UInt8] {

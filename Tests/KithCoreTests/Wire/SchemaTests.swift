@@ -48,7 +48,7 @@ import Testing
     let element = field(4_000, [UInt8](repeating: 0, count: 150))
     for (root, outline): (String, MessageOutline) in [
       ("Message", .session), ("ChangeSetHeader", .header), ("JoinReply", .joinReply),
-      ("Extent", .extent),
+      ("Extent", .extent), ("Parcel", .parcel), ("Handover", .handover),
     ] {
       let paths = repeated(under: root, in: schema)
       #expect(!paths.isEmpty)
@@ -67,7 +67,9 @@ import Testing
   @Test func `every other message with repeated fields is small`() throws {
     let schema = try schema()
     var known = Self.small
-    for root in Self.small.union(["Message", "ChangeSetHeader", "JoinReply", "Extent"]) {
+    for root in Self.small.union([
+      "Message", "ChangeSetHeader", "JoinReply", "Extent", "Parcel", "Handover",
+    ]) {
       var new: Set = [root]
       while let next = new.popFirst() {
         known.insert(next)

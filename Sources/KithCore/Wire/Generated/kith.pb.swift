@@ -832,7 +832,8 @@ nonisolated struct WireStoreHave: Sendable {
   /// the digest is of more than the vector covers
   var beyond: Bool = false
 
-  /// no answer of this session was applied yet: one is sent even if empty
+  /// An answer is wanted even if empty: none of this session was applied, or part of the last one
+  /// cannot be judged yet.
   var awaited: Bool = false
 
   /// something of the last answer cannot be judged: records are wanted again
@@ -920,7 +921,7 @@ nonisolated struct WireHeldStatements: Sendable {
   /// for the statements that it lacks
   var asks: Bool = false
 
-  /// of those that it holds, if it asks: the first 4 bytes of each signature
+  /// if it asks: of those not known to be held by both, 2 bytes of each signature
   var names: Data = Data()
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1032,6 +1033,88 @@ nonisolated struct WireDeviceAddresses: Sendable {
 
   /// "192.0.2.1:4114", "[2001:db8::1]:4114", "name.local:4114"
   var addresses: [String] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+/// What a device puts on a carrier: what a session would bring a peer that covers `above`. Signed,
+/// over "kith parcel v1", a zero byte, the account id, the epoch's id, the object's name and this.
+nonisolated struct WireParcel: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// 32, the author
+  var device: Data = Data()
+
+  /// its hybrid clock
+  var clock: UInt64 = 0
+
+  /// ascending by store
+  var carried: [WireCarried] = []
+
+  /// 32, of the records inside; empty: none are
+  var rosterDigest: Data = Data()
+
+  /// 8, random: the parts of one batch have the same
+  var group: Data = Data()
+
+  /// 0, 1, 2 …
+  var part: UInt32 = 0
+
+  /// how many there are, at least 1
+  var parts: UInt32 = 0
+
+  /// 16 each, ascending: names of parcels that this one replaces
+  var replaces: Data = Data()
+
+  /// 32 each, ascending; of a handover: who can open its epoch
+  var recipients: [Data] = []
+
+  /// encoded Messages: one Have, then Records and Batches
+  var messages: [Data] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+/// A store's part of a parcel. The Have's vector is what the reader covers afterwards.
+nonisolated struct WireCarried: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// the identifier, 1 to 255 bytes
+  var store: String = String()
+
+  /// what the reader must cover before
+  var above: [WireVectorEntry] = []
+
+  /// merge all, whatever the vectors say, if the digests differ
+  var everything: Bool = false
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+/// An object that leads from an older epoch to the newest.
+nonisolated struct WireHandover: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// 32, the newest epoch
+  var epoch: Data = Data()
+
+  /// 80 each: its secret, sealed to a member's box key
+  var boxes: [Data] = []
+
+  /// a parcel with all records, sealed under that epoch
+  var parcel: Data = Data()
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1189,6 +1272,42 @@ nonisolated struct WireStoredPastValue: Sendable {
 
   fileprivate var _value: Data? = nil
   fileprivate var _endedBy: Data? = nil
+}
+
+nonisolated struct WireStoredObject: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var bytes: UInt64 = 0
+
+  /// Milliseconds since 1970; 0: no.
+  var firstSeen: UInt64 = 0
+
+  var missingSince: UInt64 = 0
+
+  var unreadableSince: UInt64 = 0
+
+  /// 32, that its name belongs to
+  var epoch: Data = Data()
+
+  var state: UInt32 = 0
+
+  /// an encoded Parcel without records and batches; empty: not opened
+  var parcel: Data = Data()
+
+  /// 32: the epoch that a handover leads to; empty: a parcel
+  var ledTo: Data = Data()
+
+  /// 32: the digest of the roster that could not judge it
+  var heldBack: Data = Data()
+
+  /// a listing showed it at its size
+  var seen: Bool = false
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
 }
 
 nonisolated struct WireStoredOperation: Sendable {
@@ -3098,6 +3217,161 @@ nonisolated extension WireDeviceAddresses: SwiftProtobuf.Message, SwiftProtobuf.
   }
 }
 
+nonisolated extension WireParcel: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Parcel"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{1}clock\0\u{1}carried\0\u{3}roster_digest\0\u{1}group\0\u{1}part\0\u{1}parts\0\u{1}replaces\0\u{1}recipients\0\u{1}messages\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.device) }()
+      case 2: try { try decoder.decodeSingularFixed64Field(value: &self.clock) }()
+      case 3: try { try decoder.decodeRepeatedMessageField(value: &self.carried) }()
+      case 4: try { try decoder.decodeSingularBytesField(value: &self.rosterDigest) }()
+      case 5: try { try decoder.decodeSingularBytesField(value: &self.group) }()
+      case 6: try { try decoder.decodeSingularUInt32Field(value: &self.part) }()
+      case 7: try { try decoder.decodeSingularUInt32Field(value: &self.parts) }()
+      case 8: try { try decoder.decodeSingularBytesField(value: &self.replaces) }()
+      case 9: try { try decoder.decodeRepeatedBytesField(value: &self.recipients) }()
+      case 10: try { try decoder.decodeRepeatedBytesField(value: &self.messages) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.device.isEmpty {
+      try visitor.visitSingularBytesField(value: self.device, fieldNumber: 1)
+    }
+    if self.clock != 0 {
+      try visitor.visitSingularFixed64Field(value: self.clock, fieldNumber: 2)
+    }
+    if !self.carried.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.carried, fieldNumber: 3)
+    }
+    if !self.rosterDigest.isEmpty {
+      try visitor.visitSingularBytesField(value: self.rosterDigest, fieldNumber: 4)
+    }
+    if !self.group.isEmpty {
+      try visitor.visitSingularBytesField(value: self.group, fieldNumber: 5)
+    }
+    if self.part != 0 {
+      try visitor.visitSingularUInt32Field(value: self.part, fieldNumber: 6)
+    }
+    if self.parts != 0 {
+      try visitor.visitSingularUInt32Field(value: self.parts, fieldNumber: 7)
+    }
+    if !self.replaces.isEmpty {
+      try visitor.visitSingularBytesField(value: self.replaces, fieldNumber: 8)
+    }
+    if !self.recipients.isEmpty {
+      try visitor.visitRepeatedBytesField(value: self.recipients, fieldNumber: 9)
+    }
+    if !self.messages.isEmpty {
+      try visitor.visitRepeatedBytesField(value: self.messages, fieldNumber: 10)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: WireParcel, rhs: WireParcel) -> Bool {
+    if lhs.device != rhs.device {return false}
+    if lhs.clock != rhs.clock {return false}
+    if lhs.carried != rhs.carried {return false}
+    if lhs.rosterDigest != rhs.rosterDigest {return false}
+    if lhs.group != rhs.group {return false}
+    if lhs.part != rhs.part {return false}
+    if lhs.parts != rhs.parts {return false}
+    if lhs.replaces != rhs.replaces {return false}
+    if lhs.recipients != rhs.recipients {return false}
+    if lhs.messages != rhs.messages {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireCarried: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Carried"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}above\0\u{1}everything\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.store) }()
+      case 2: try { try decoder.decodeRepeatedMessageField(value: &self.above) }()
+      case 3: try { try decoder.decodeSingularBoolField(value: &self.everything) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.store.isEmpty {
+      try visitor.visitSingularStringField(value: self.store, fieldNumber: 1)
+    }
+    if !self.above.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.above, fieldNumber: 2)
+    }
+    if self.everything != false {
+      try visitor.visitSingularBoolField(value: self.everything, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: WireCarried, rhs: WireCarried) -> Bool {
+    if lhs.store != rhs.store {return false}
+    if lhs.above != rhs.above {return false}
+    if lhs.everything != rhs.everything {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireHandover: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Handover"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}epoch\0\u{1}boxes\0\u{1}parcel\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.epoch) }()
+      case 2: try { try decoder.decodeRepeatedBytesField(value: &self.boxes) }()
+      case 3: try { try decoder.decodeSingularBytesField(value: &self.parcel) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.epoch.isEmpty {
+      try visitor.visitSingularBytesField(value: self.epoch, fieldNumber: 1)
+    }
+    if !self.boxes.isEmpty {
+      try visitor.visitRepeatedBytesField(value: self.boxes, fieldNumber: 2)
+    }
+    if !self.parcel.isEmpty {
+      try visitor.visitSingularBytesField(value: self.parcel, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: WireHandover, rhs: WireHandover) -> Bool {
+    if lhs.epoch != rhs.epoch {return false}
+    if lhs.boxes != rhs.boxes {return false}
+    if lhs.parcel != rhs.parcel {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
 nonisolated extension WireInvitation: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Invitation"
   static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}account\0\u{1}device\0\u{1}name\0")
@@ -3374,6 +3648,81 @@ nonisolated extension WireStoredPastValue: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs._value != rhs._value {return false}
     if lhs.ended != rhs.ended {return false}
     if lhs._endedBy != rhs._endedBy {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireStoredObject: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".StoredObject"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}bytes\0\u{3}first_seen\0\u{3}missing_since\0\u{3}unreadable_since\0\u{1}epoch\0\u{1}state\0\u{1}parcel\0\u{3}led_to\0\u{3}held_back\0\u{1}seen\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.bytes) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.firstSeen) }()
+      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.missingSince) }()
+      case 4: try { try decoder.decodeSingularUInt64Field(value: &self.unreadableSince) }()
+      case 5: try { try decoder.decodeSingularBytesField(value: &self.epoch) }()
+      case 6: try { try decoder.decodeSingularUInt32Field(value: &self.state) }()
+      case 7: try { try decoder.decodeSingularBytesField(value: &self.parcel) }()
+      case 8: try { try decoder.decodeSingularBytesField(value: &self.ledTo) }()
+      case 9: try { try decoder.decodeSingularBytesField(value: &self.heldBack) }()
+      case 10: try { try decoder.decodeSingularBoolField(value: &self.seen) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.bytes != 0 {
+      try visitor.visitSingularUInt64Field(value: self.bytes, fieldNumber: 1)
+    }
+    if self.firstSeen != 0 {
+      try visitor.visitSingularUInt64Field(value: self.firstSeen, fieldNumber: 2)
+    }
+    if self.missingSince != 0 {
+      try visitor.visitSingularUInt64Field(value: self.missingSince, fieldNumber: 3)
+    }
+    if self.unreadableSince != 0 {
+      try visitor.visitSingularUInt64Field(value: self.unreadableSince, fieldNumber: 4)
+    }
+    if !self.epoch.isEmpty {
+      try visitor.visitSingularBytesField(value: self.epoch, fieldNumber: 5)
+    }
+    if self.state != 0 {
+      try visitor.visitSingularUInt32Field(value: self.state, fieldNumber: 6)
+    }
+    if !self.parcel.isEmpty {
+      try visitor.visitSingularBytesField(value: self.parcel, fieldNumber: 7)
+    }
+    if !self.ledTo.isEmpty {
+      try visitor.visitSingularBytesField(value: self.ledTo, fieldNumber: 8)
+    }
+    if !self.heldBack.isEmpty {
+      try visitor.visitSingularBytesField(value: self.heldBack, fieldNumber: 9)
+    }
+    if self.seen != false {
+      try visitor.visitSingularBoolField(value: self.seen, fieldNumber: 10)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: WireStoredObject, rhs: WireStoredObject) -> Bool {
+    if lhs.bytes != rhs.bytes {return false}
+    if lhs.firstSeen != rhs.firstSeen {return false}
+    if lhs.missingSince != rhs.missingSince {return false}
+    if lhs.unreadableSince != rhs.unreadableSince {return false}
+    if lhs.epoch != rhs.epoch {return false}
+    if lhs.state != rhs.state {return false}
+    if lhs.parcel != rhs.parcel {return false}
+    if lhs.ledTo != rhs.ledTo {return false}
+    if lhs.heldBack != rhs.heldBack {return false}
+    if lhs.seen != rhs.seen {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

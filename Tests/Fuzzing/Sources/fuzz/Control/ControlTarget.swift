@@ -68,6 +68,7 @@ extension FuzzTarget {
       ("revoke", .revoke(device, keeping: [device])),
       ("accept-loss", .acceptLoss(store: name)),
       ("accept-time", .acceptTime),
+      ("look-at-carriers", .lookAtCarriers),
       ("flush", .flush),
       ("meet", .meet(address: "192.0.2.1:4114")),
       ("follow-progress", .followProgress),

@@ -1,0 +1,102 @@
+internal import KithCore
+internal import Synchronization
+
+/// Hands the core's orders to the carriers' workers, and knows what went wrong last.
+final class CarrierDesk: Sendable {
+  enum Order: Sendable {
+    case list
+    case get([ObjectName])
+    case put(ObjectName, [UInt8])
+    case delete([ObjectName])
+    case rest
+  }
+
+  private struct State {
+    var orders: [CarrierID: AsyncStream<Order>.Continuation] = [:]
+    var problems: [CarrierID: Problem] = [:]
+    var inUse: [CarrierSettings] = []
+    /// Reads the device's own list again; nil while the node does not run.
+    var reload: (@Sendable () -> Void)?
+  }
+
+  struct Problem: Sendable {
+    var failure: CarrierFailure
+    /// Since 1970.
+    var milliseconds: UInt64
+  }
+
+  private let state = Mutex(State())
+
+  /// The orders for a carrier, until ``close(_:)``. The core gives one at a time.
+  func open(_ id: CarrierID) -> AsyncStream<Order> {
+    let (stream, continuation) = AsyncStream<Order>.makeStream()
+    state.withLock { $0.orders.updateValue(continuation, forKey: id) }?.finish()
+    return stream
+  }
+
+  func close(_ id: CarrierID) { state.withLock { $0.orders.removeValue(forKey: id) }?.finish() }
+
+  /// Returns false if no worker takes the carrier's orders.
+  func give(_ order: Order, to id: CarrierID) -> Bool {
+    guard let orders = state.withLock({ $0.orders[id] }) else { return false }
+    orders.yield(order)
+    return true
+  }
+
+  func note(_ failure: CarrierFailure?, of id: CarrierID, at milliseconds: UInt64 = 0) {
+    state.withLock {
+      $0.problems[id] = failure.map { Problem(failure: $0, milliseconds: milliseconds) }
+    }
+  }
+
+  /// Reads the device's own list again at each turn that is asked for: the kernel may have no watch
+  /// left that would tell of a change.
+  func setReload(_ reload: (@Sendable () -> Void)?) { state.withLock { $0.reload = reload } }
+
+  func reload() { state.withLock { $0.reload }?() }
+
+  /// The carriers of the running node, by id.
+  var inUse: [CarrierSettings] {
+    get { state.withLock { $0.inUse } }
+    set { state.withLock { $0.inUse = newValue } }
+  }
+
+  func problem(of id: CarrierID) -> Problem? { state.withLock { $0.problems[id] } }
+}
+
+extension Engine {
+  /// Begins a turn on each carrier now.
+  @discardableResult
+  func lookAtCarriers() -> [CarrierID] {
+    let desk = state.withLock { $0.carriers }
+    desk.reload()
+    let ids = desk.inUse.map(\.id)
+    for id in ids { input(.carrier(id, .asked)) }
+    return ids
+  }
+
+  /// Carries out an order of the core, after the commit that it depends on.
+  func carryOut(_ order: CarrierOrder, on id: CarrierID) throws(StorageError) {
+    let desk = state.withLock { $0.carriers }
+    let given: Bool
+    switch order {
+    case .list: given = desk.give(.list, to: id)
+    case .get(let names): given = desk.give(.get(names), to: id)
+    case .delete(let names): given = desk.give(.delete(names), to: id)
+    case .rest:
+      _ = desk.give(.rest, to: id)
+      return
+    case .put(let object):
+      if let bytes = try object.sealed(from: storage) {
+        given = desk.give(.put(object.name, bytes), to: id)
+      } else {
+        desk.note(
+          CarrierFailure(
+            .unexpected, "The database lacks something that was to be put there. See kith doctor."),
+          of: id, at: clock().wallMilliseconds)
+        given = false
+      }
+    }
+    if !given { input(.carrier(id, .failed(retryAfterMilliseconds: nil))) }
+  }
+}

@@ -1,0 +1,125 @@
+internal import KithCore
+internal import Synchronization
+
+/// Uses a node's carriers while it runs: a worker for each, begun anew when the list changes.
+final class CarrierRunner: Sendable {
+  /// How long stopping waits for a last turn.
+  private static let lastTurn = Duration.seconds(5)
+
+  private struct Entry: Sendable {
+    let settings: CarrierSettings
+    let worker: CarrierWorker
+  }
+
+  private let engine: Engine
+  private let directory: String
+  private let open: CarrierOpener
+  private let desk: CarrierDesk
+  private let entries = Mutex<[Entry]>([])
+  /// This device's own list, as last read.
+  private let own = Mutex<[CarrierSettings]>([])
+
+  init(engine: Engine, directory: String, open: @escaping CarrierOpener) {
+    self.engine = engine
+    self.directory = directory
+    self.open = open
+    desk = engine.state.withLock { $0.carriers }
+  }
+
+  /// Works until the task is cancelled.
+  func run() async {
+    // The command line may change the device's own list.
+    let watch = DirectoryWatch(directory) { self.reload() }
+    defer { watch?.cancel() }
+    desk.setReload { [weak self] in self?.reload() }
+    defer { desk.setReload(nil) }
+    reload()
+    while !Task.isCancelled, !engine.progress.isFinished {
+      let list = self.list
+      begin(list)
+      let workers = entries.withLock { $0.map(\.worker) }
+      await withTaskGroup(of: Void.self) { group in
+        for worker in workers { group.addTask { await worker.run() } }
+        group.addTask { await self.waitForChange(of: list) }
+        // A worker ends only with the task.
+        await group.next()
+        group.cancelAll()
+      }
+    }
+  }
+
+  /// Puts what the carriers lack, within a limit. Called when the node stops.
+  func finish() async {
+    defer { desk.inUse = [] }
+    let workers = entries.withLock { $0.map(\.worker) }.filter { worker in
+      desk.problem(of: worker.id) == nil
+    }
+    guard !workers.isEmpty else { return }
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask {
+        await withTaskGroup(of: Void.self) { inner in
+          for worker in workers { inner.addTask { await worker.run(isStopping: true) } }
+        }
+      }
+      group.addTask { try? await Task.sleep(for: Self.lastTurn) }
+      await group.next()
+      group.cancelAll()
+    }
+  }
+
+  private func begin(_ list: [CarrierSettings]) {
+    let place = engine.account.carrierPlace
+    var fresh: [Entry] = []
+    for settings in list {
+      do throws(CarrierFailure) {
+        let worker = CarrierWorker(
+          id: settings.id, storage: try open(settings), place: place, engine: engine, desk: desk)
+        fresh.append(Entry(settings: settings, worker: worker))
+      } catch {
+        desk.note(error, of: settings.id, at: engine.clock().wallMilliseconds)
+      }
+    }
+    desk.inUse = fresh.map(\.settings)
+    let ids = Set(fresh.map(\.worker.id))
+    let gone = entries.withLock { entries in
+      defer { entries = fresh }
+      return entries.map(\.worker.id).filter { !ids.contains($0) }
+    }
+    for id in gone {
+      desk.note(nil, of: id)
+      engine.input(.carrier(id, .removed))
+    }
+  }
+
+  private var list: [CarrierSettings] { engine.carriers(beside: own.withLock { $0 }) }
+
+  private func reload() {
+    do throws(KithError) {
+      let list = try CarrierList.own(in: directory)
+      own.withLock { $0 = list }
+    } catch {
+      engine.log(LogLine(.carriersUnread, ["reason": "\(error)"]))
+    }
+    engine.progress.raise()
+  }
+
+  private func waitForChange(of list: [CarrierSettings]) async {
+    while !Task.isCancelled, !engine.progress.isFinished {
+      let version = engine.progress.version
+      if self.list != list { return }
+      await engine.progress.wait(after: version)
+    }
+  }
+}
+
+extension Engine {
+  /// The carriers that the device uses now, by id: the account's, beside its own.
+  func carriers(beside own: [CarrierSettings]) -> [CarrierSettings] {
+    var shared: [CarrierSettings] = []
+    if let store = StoreIdentifier(CarrierList.store) {
+      let values = read { $0.view(of: store) }.compactMapValues { try? $0.decoded() }
+      shared = CarrierList.shared(in: values)
+    }
+    return CarrierList.all(own: own, shared: shared)
+  }
+}

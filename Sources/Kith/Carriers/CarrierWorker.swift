@@ -1,0 +1,102 @@
+internal import KithCore
+
+/// Does the core's orders on one carrier, one after the other.
+struct CarrierWorker: Sendable {
+  /// Objects got at once.
+  private static let gets = 4
+
+  let id: CarrierID
+  let storage: any CarrierStorage
+  let place: String
+  let engine: Engine
+  let desk: CarrierDesk
+
+  /// Works until the task is cancelled. If `isStopping`, it does one last turn and returns.
+  func run(isStopping: Bool = false) async {
+    let orders = desk.open(id)
+    defer { desk.close(id) }
+    let shortest = UInt64(max(0, storage.shortestPause / .milliseconds(1)))
+    engine.input(.carrier(id, .attached(shortestMilliseconds: shortest)))
+    if isStopping { engine.input(.carrier(id, .stopping)) }
+    await withTaskGroup(of: Void.self) { group in
+      if !isStopping, let changes = storage.changes(in: place) {
+        group.addTask {
+          for await _ in changes { engine.input(.carrier(id, .changed)) }
+        }
+      }
+      for await order in orders {
+        if case .rest = order {
+          if isStopping { break }
+          continue
+        }
+        await perform(order)
+        if Task.isCancelled { break }
+      }
+      group.cancelAll()
+    }
+  }
+
+  private func perform(_ order: CarrierDesk.Order) async {
+    do throws(CarrierFailure) {
+      switch order {
+      case .list:
+        var listing: [ObjectName: Int] = [:]
+        for object in try await storage.list(place, limit: Limits.objects) {
+          if let name = ObjectName(object.name) { listing[name] = object.bytes }
+        }
+        desk.note(nil, of: id)
+        engine.input(.carrier(id, .listed(listing)))
+      case .get(let names): try await get(names)
+      case .put(let name, let bytes):
+        try await storage.put(bytes, as: name.description, in: place)
+        engine.meters.carrierBytesPut.increment(by: bytes.count)
+        engine.input(.carrier(id, .stored(name, bytes: bytes.count)))
+      case .delete(let names):
+        for name in names { try await storage.delete(name.description, from: place) }
+        engine.input(.carrier(id, .deleted))
+      case .rest: break
+      }
+    } catch {
+      fail(error)
+    }
+  }
+
+  private func get(_ names: [ObjectName]) async throws(CarrierFailure) {
+    let opener = engine.read { $0.objectOpener }
+    var failure: CarrierFailure?
+    await withTaskGroup(of: CarrierFailure?.self) { group in
+      var left = names.makeIterator()
+      func begin() {
+        guard failure == nil, let name = left.next() else { return }
+        group.addTask { await get(name, opener) }
+      }
+      for _ in 0..<Self.gets { begin() }
+      while let result = await group.next() {
+        failure = failure ?? result
+        begin()
+      }
+    }
+    if let failure { throw failure }
+  }
+
+  private func get(_ name: ObjectName, _ opener: ObjectOpener) async -> CarrierFailure? {
+    do throws(CarrierFailure) {
+      let bytes = try await storage.get(
+        name.description, from: place, limit: Limits.objectBytes)
+      engine.meters.carrierBytesGot.increment(by: bytes?.count ?? 0)
+      engine.input(.carrier(id, .got(name, bytes.map { opener.open($0, named: name) })))
+      return nil
+    } catch {
+      guard error.code == .tooMuch else { return error }
+      // It is larger than any object of ours.
+      engine.input(.carrier(id, .got(name, opener.open([], named: name))))
+      return nil
+    }
+  }
+
+  private func fail(_ failure: CarrierFailure) {
+    if !Task.isCancelled { desk.note(failure, of: id, at: engine.clock().wallMilliseconds) }
+    let wait = failure.retryAfter.map { UInt64(max(0, $0 / .milliseconds(1))) }
+    engine.input(.carrier(id, .failed(retryAfterMilliseconds: wait)))
+  }
+}

@@ -1,0 +1,62 @@
+import ArgumentParser
+import Kith
+import KithCarriers
+import KithTerminal
+
+/// How a carrier's credentials are given: by a file, or on the terminal, never as arguments.
+struct CarrierCredentialsOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The user and the password, or the two keys, a line each; or a token. - is standard input. Default: asks.",
+      valueName: "file"),
+    completion: .file())
+  var credentialsFile: String?
+
+  @Flag(help: "The storage asks for no credentials.")
+  var noCredentials = false
+
+  func validate() throws {
+    guard credentialsFile == nil || !noCredentials else {
+      throw ValidationError("Give --credentials-file or --no-credentials.")
+    }
+  }
+
+  /// Nil: none are needed.
+  func text(for kind: CarrierAddress.Kind) throws -> String? {
+    if kind == .folder {
+      guard credentialsFile == nil else {
+        throw CommandFailure(.usage, "a folder needs no credentials")
+      }
+      return nil
+    }
+    if noCredentials { return nil }
+    let text = try credentialsFile.map { try InputText.text(of: $0) } ?? ask(for: kind)
+    do throws(CarrierCredentialsFailure) {
+      _ = try CarrierCredentials(parsing: Array(text.utf8), for: kind)
+    } catch {
+      throw CommandFailure(.refused, error.message)
+    }
+    return text
+  }
+
+  private func ask(for kind: CarrierAddress.Kind) throws -> String {
+    let (first, second) =
+      kind == .s3 ? ("Access key: ", "Secret key: ") : ("User: ", "Password: ")
+    guard let user = try answer(to: first), let password = try answer(to: second) else {
+      throw CommandFailure(
+        .refused,
+        "there is no terminal to ask for credentials on; give --credentials-file or "
+          + "--no-credentials")
+    }
+    return user + "\n" + password
+  }
+
+  /// Nil if there is no terminal.
+  private func answer(to prompt: String) throws -> String? {
+    switch SecretPrompt.ask(prompt, limit: 1_024) {
+    case .nobody: return nil
+    case .givenUp: throw CommandFailure(.refused, "no credentials were given")
+    case .typed(let bytes): return String(decoding: bytes, as: UTF8.self)
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import Kith
+import KithCarriers
+import KithCore
+import KithTerminal
+
+/// Tries a carrier's four operations, with an object that no device takes for one of the account's.
+struct CarrierTrial {
+  struct Step: Equatable {
+    var name: String
+    /// Nil: it works.
+    var problem: String?
+    var isWarning = false
+  }
+
+  private(set) var steps: [Step] = []
+
+  var works: Bool { !steps.contains { $0.problem != nil && !$0.isWarning } }
+
+  /// `makesPlace`: makes the account's directory first.
+  static func run(
+    _ settings: CarrierSettings, of account: AccountID, makesPlace: Bool
+  ) async -> CarrierTrial {
+    var trial = CarrierTrial()
+    let place = account.carrierPlace
+    let storage: any CarrierStorage
+    do throws(CarrierFailure) {
+      storage = try openCarrier(settings)
+    } catch {
+      trial.steps.append(Step(name: "open", problem: error.message))
+      return trial
+    }
+    if makesPlace {
+      guard
+        await trial.step(
+          "make", { () throws(CarrierFailure) in try await storage.makePlace(place) })
+      else { return trial }
+    }
+    let name = (0..<32).map { _ in String(Int.random(in: 0..<16), radix: 16) }.joined()
+    let bytes = (0..<4_096).map { _ in UInt8.random(in: 0...255) }
+    guard
+      await trial.step(
+        "list",
+        { () throws(CarrierFailure) in _ = try await storage.list(place, limit: Limits.objects) }
+      ),
+      await trial.step(
+        "put", { () throws(CarrierFailure) in try await storage.put(bytes, as: name, in: place) })
+    else { return trial }
+    _ = await trial.step(
+      "get",
+      { () throws(CarrierFailure) in
+        let found = try await storage.get(name, from: place, limit: bytes.count)
+        guard found == bytes else {
+          throw CarrierFailure(.unexpected, "What was put comes back changed, or not at all.")
+        }
+      })
+    _ = await trial.step(
+      "delete", { () throws(CarrierFailure) in try await storage.delete(name, from: place) })
+    do throws(CarrierFailure) {
+      for warning in try await storage.warnings(for: place) {
+        trial.steps.append(Step(name: "settings", problem: warning, isWarning: true))
+      }
+    } catch {
+      // Not every storage can be asked.
+    }
+    return trial
+  }
+
+  private mutating func step(
+    _ name: String, _ body: () async throws(CarrierFailure) -> Void
+  ) async -> Bool {
+    do throws(CarrierFailure) {
+      try await body()
+      steps.append(Step(name: name))
+      return true
+    } catch {
+      steps.append(Step(name: name, problem: error.message))
+      return false
+    }
+  }
+
+  func text(_ style: Style) -> String {
+    var table = Table([("", .left), ("", .left), ("", .left)])
+    for step in steps {
+      let (word, tone): (String, Style.Tone) =
+        step.problem == nil
+        ? ("ok", .good) : step.isWarning ? ("note", .warning) : ("problem", .bad)
+      table.add([
+        Table.Cell(word, tone), Table.Cell(step.name, .strong),
+        Table.Cell(step.problem.map { Columns.printable($0) } ?? ""),
+      ])
+    }
+    return table.text(style)
+  }
+
+  func document(_ settings: CarrierSettings) -> Document {
+    .versioned([
+      "carrier": .string(settings.location), "works": .bool(works),
+      "steps": .list(
+        steps.map { step in
+          .object([
+            "name": .string(step.name), "problem": .string(step.problem),
+            "verdict": .string(step.problem == nil ? "ok" : step.isWarning ? "note" : "problem"),
+          ])
+        }),
+    ])
+  }
+}

@@ -1,0 +1,70 @@
+import Kith
+import KithCore
+import KithTerminal
+
+/// The carriers of a device, for commands: the account's, through its node, and the device's own, in its
+/// directory.
+struct KnownCarriers {
+  private let directory: String
+  private(set) var all: [CarrierSettings]
+
+  init(of node: any NodeAccess, in directory: String) async throws {
+    self.directory = directory
+    let values = try await node.values(in: CarrierList.store)
+    let shared = CarrierList.shared(in: values)
+    let own = try CarrierList.own(in: directory).filter { own in
+      !shared.contains { $0.id == own.id }
+    }
+    all = (shared + own).sorted { $0.id < $1.id }
+  }
+
+  /// Adds one, or replaces what is known of it. Durable on return.
+  func keep(_ settings: CarrierSettings, with node: any NodeAccess) async throws {
+    if settings.isShared {
+      try await node.write(
+        [(settings.id.description, CarrierList.value(of: settings))], in: CarrierList.store)
+    } else {
+      let others = try CarrierList.own(in: directory).filter { $0.id != settings.id }
+      try CarrierList.keep(others + [settings], in: directory)
+    }
+  }
+
+  func remove(_ settings: CarrierSettings, with node: any NodeAccess) async throws {
+    if settings.isShared {
+      try await node.write([(settings.id.description, nil)], in: CarrierList.store)
+    } else {
+      let others = try CarrierList.own(in: directory).filter { $0.id != settings.id }
+      try CarrierList.keep(others, in: directory)
+    }
+  }
+
+  /// The carrier that a person means: its location, or a part that only one has; if there is one
+  /// carrier, it need not be named.
+  func find(_ text: String?) throws(CommandFailure) -> CarrierSettings {
+    guard let text else {
+      guard let one = all.first, all.count == 1 else {
+        throw CommandFailure(
+          all.isEmpty ? .notFound : .usage,
+          all.isEmpty
+            ? "there is no carrier; add one with: kith carrier add"
+            : "there are several carriers; name one: \(names(of: all))")
+      }
+      return one
+    }
+    let exact = all.filter { $0.location == text }
+    let found = exact.isEmpty ? all.filter { $0.location.contains(text) || $0.kind == text } : exact
+    guard let one = found.first else {
+      throw CommandFailure(
+        .notFound,
+        "no carrier is \(Columns.printable(text, limit: 80)); see: kith carrier list")
+    }
+    guard found.count == 1 else {
+      throw CommandFailure(.usage, "several carriers are meant: \(names(of: found))")
+    }
+    return one
+  }
+
+  private func names(of carriers: [CarrierSettings]) -> String {
+    carriers.map { Columns.printable($0.location, limit: 80) }.joined(separator: ", ")
+  }
+}

@@ -1,0 +1,140 @@
+import ArgumentParser
+import Kith
+import KithCarriers
+import KithCore
+import KithTerminal
+
+struct CarrierAddCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "add",
+    abstract: "Use a carrier.",
+    discussion: """
+      folder /PATH
+      webdav https://HOST[:PORT]/PATH
+      s3     https://ENDPOINT/BUCKET[/PREFIX][?region=REGION][&style=host]
+
+      Makes a directory kith1 there, tries all operations, and waits until the running node has put \
+      everything. The account's other devices learn the address and its credentials, sealed as all \
+      data; not of a folder, nor of an address that is not https or is in this host's own network: \
+      add those on each device. Status 5 if the storage cannot be used.
+      """)
+
+  /// The longest wait for the first deposit.
+  private static let longestWait = Duration.seconds(120)
+
+  @OptionGroup var options: CommonOptions
+  @OptionGroup var credentials: CarrierCredentialsOptions
+
+  @Flag(help: "Do not tell the account's other devices.")
+  var onlyHere = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Certificates (PEM) to trust instead of the system's. Goes with --only-here.",
+      valueName: "file"),
+    completion: .file())
+  var authorityFile: String?
+
+  @Flag(help: "Do not wait until the node has put everything.")
+  var noWait = false
+
+  @Argument(help: ArgumentHelp("The kind.", valueName: "kind"))
+  var named: Named
+
+  /// The kinds, as ``CarrierAddress/Kind`` has them.
+  enum Named: String, CaseIterable, ExpressibleByArgument {
+    case folder, webdav, s3
+  }
+
+  private var kind: CarrierAddress.Kind {
+    switch named {
+    case .folder: .folder
+    case .webdav: .webdav
+    case .s3: .s3
+    }
+  }
+
+  @Argument(help: ArgumentHelp("The folder's path, or the URL.", valueName: "location"))
+  var location: String
+
+  func validate() throws {
+    guard authorityFile == nil || onlyHere else {
+      throw ValidationError("--authority-file goes with --only-here.")
+    }
+  }
+
+  func run() async throws {
+    let directory = try options.accountDirectory()
+    let address = try self.address()
+    let isShared = !onlyHere && address.refusalFromAccount == nil
+    let settings = CarrierSettings(
+      kind: kind.rawValue, location: address.location,
+      credentials: try credentials.text(for: kind),
+      authorityFile: authorityFile.map { CommonOptions.exactly($0).path }, isShared: isShared)
+    let carrier = try await options.withNode(writes: true) { node in
+      let known = try await KnownCarriers(of: node, in: directory)
+      guard
+        known.all.count < CarrierList.limit || known.all.contains(where: { $0.id == settings.id })
+      else {
+        throw CommandFailure(
+          .refused, "a device uses at most \(CarrierList.limit) carriers; remove one first")
+      }
+      try await tryOut(settings, of: node)
+      try await known.keep(settings, with: node)
+      options.console.talk(
+        "Added \(settings.kind) \(Columns.printable(settings.location)), "
+          + (isShared ? "for all devices of the account." : "for this device."))
+      guard !noWait else { return Optional<NodeStatus.Carrier>.none }
+      return try await FirstDeposit(console: options.console, limit: Self.longestWait)
+        .follow(settings, on: node)
+    }
+    try report(settings, carrier)
+  }
+
+  private func address() throws -> CarrierAddress {
+    // A relative path is one of this directory.
+    let place =
+      kind == .folder ? CommonOptions.exactly(location).standardized.path : location
+    do throws(CarrierAddressFailure) {
+      return try CarrierAddress(kind, place)
+    } catch {
+      throw CommandFailure(.usage, error.message)
+    }
+  }
+
+  private func tryOut(_ settings: CarrierSettings, of node: any NodeAccess) async throws {
+    guard let account = try await node.report().account else {
+      throw CommandFailure.signedOut(options.directoryURL.path)
+    }
+    let trial = await CarrierTrial.run(settings, of: account, makesPlace: true)
+    guard trial.works else {
+      let problem = trial.steps.compactMap { $0.isWarning ? nil : $0.problem }.first
+      throw CommandFailure(.unreachable, problem ?? "the storage does not work")
+    }
+    for step in trial.steps where step.isWarning {
+      options.console.warn(Columns.printable(step.problem ?? ""))
+    }
+  }
+
+  private func report(_ settings: CarrierSettings, _ carrier: NodeStatus.Carrier?) throws {
+    try options.print(
+      .versioned([
+        "carrier": .string(settings.location), "kind": .string(settings.kind),
+        "shared": .bool(settings.isShared),
+        "heldSinceMilliseconds": .int(carrier?.heldSinceMilliseconds),
+      ])
+    ) { _ in "" }
+    guard !noWait else { return }
+    guard let carrier else {
+      return options.console.talk("No node runs here; it is used once one does: kith run")
+    }
+    if let problem = carrier.problem { throw CommandFailure(.unreachable, problem) }
+    guard carrier.heldSinceMilliseconds != nil else {
+      throw CommandFailure(
+        .unreachable, "the node has not put everything yet; see: kith carrier list")
+    }
+    options.console.talk(
+      "It holds everything of this device now: \(Humane.count(carrier.objects, "object")), "
+        + "\(Humane.bytes(carrier.bytes)).")
+  }
+}

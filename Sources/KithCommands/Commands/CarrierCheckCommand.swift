@@ -1,0 +1,32 @@
+import ArgumentParser
+import Kith
+import KithTerminal
+
+struct CarrierCheckCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "check",
+    abstract: "Try all four operations on a carrier.",
+    discussion: """
+      Lists, puts, gets and deletes an object of 4 KiB that no device takes for one of its own. \
+      Warns of settings that keep deleted objects. Status 7 if something does not work.
+      """)
+
+  @OptionGroup var options: CommonOptions
+
+  @Argument(
+    help: ArgumentHelp(
+      "Its location, or a part of it. Default: the only one.", valueName: "carrier"))
+  var carrier: String?
+
+  func run() async throws {
+    let directory = try options.accountDirectory()
+    let (settings, account) = try await options.withNode { node in
+      let known = try await KnownCarriers(of: node, in: directory)
+      return (try known.find(carrier), try await node.report().account)
+    }
+    guard let account else { throw CommandFailure.signedOut(options.directoryURL.path) }
+    let trial = await CarrierTrial.run(settings, of: account, makesPlace: false)
+    try options.print(trial.document(settings), text: trial.text)
+    guard trial.works else { throw CommandFailure(.unhealthy, "the carrier cannot be used") }
+  }
+}

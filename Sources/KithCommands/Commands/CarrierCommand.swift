@@ -1,0 +1,17 @@
+import ArgumentParser
+
+struct CarrierCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "carrier",
+    abstract: "Exchange through storage, for devices that never meet.",
+    discussion: """
+      A carrier is storage that you have: a folder (of Syncthing, a NAS, a USB stick), a WebDAV \
+      collection (Nextcloud), an S3 bucket. Devices put sealed parcels there, and need not be on at \
+      the same time, or in one network. The storage sees sizes and times, no keys and no values.
+      """,
+    subcommands: [
+      CarrierAddCommand.self, CarrierListCommand.self, CarrierCheckCommand.self,
+      CarrierPasswordCommand.self, CarrierRemoveCommand.self,
+    ],
+    defaultSubcommand: CarrierListCommand.self)
+}

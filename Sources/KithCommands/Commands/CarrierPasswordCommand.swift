@@ -1,0 +1,49 @@
+import ArgumentParser
+import Kith
+import KithCarriers
+import KithCore
+import KithTerminal
+
+struct CarrierPasswordCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "password",
+    abstract: "Give a carrier new credentials.",
+    discussion: """
+      The account's other devices learn them, except those that can be reached only through this \
+      carrier: there, run this command again. Change the password at the storage first, above all \
+      after a device was revoked: it may still know the old one.
+      """)
+
+  @OptionGroup var options: CommonOptions
+  @OptionGroup var credentials: CarrierCredentialsOptions
+
+  @Argument(
+    help: ArgumentHelp(
+      "Its location, or a part of it. Default: the only one.", valueName: "carrier"))
+  var carrier: String?
+
+  func run() async throws {
+    let directory = try options.accountDirectory()
+    let location = try await options.withNode(writes: true) { node in
+      let known = try await KnownCarriers(of: node, in: directory)
+      var settings = try known.find(carrier)
+      guard let kind = CarrierAddress.Kind(rawValue: settings.kind), kind != .folder else {
+        throw CommandFailure(.refused, "this carrier needs no credentials")
+      }
+      settings.credentials = try credentials.text(for: kind)
+      guard let account = try await node.report().account else {
+        throw CommandFailure.signedOut(options.directoryURL.path)
+      }
+      let trial = await CarrierTrial.run(settings, of: account, makesPlace: false)
+      guard trial.works else {
+        let problem = trial.steps.compactMap { $0.isWarning ? nil : $0.problem }.first
+        throw CommandFailure(
+          .unreachable, "nothing has changed: \(problem ?? "the storage does not work")")
+      }
+      try await known.keep(settings, with: node)
+      return settings.location
+    }
+    try options.print(.versioned(["carrier": .string(location)])) { _ in "" }
+    options.console.talk("The new credentials of \(Columns.printable(location)) are used now.")
+  }
+}

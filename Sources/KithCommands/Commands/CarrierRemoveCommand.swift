@@ -1,0 +1,44 @@
+import ArgumentParser
+import Kith
+import KithTerminal
+
+struct CarrierRemoveCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "remove",
+    abstract: "Use a carrier no longer.",
+    discussion: """
+      The account's other devices stop as well, unless the carrier is this device's own. The objects \
+      there stay: delete the directory kith1 yourself, once no device needs it. Asks first.
+      """)
+
+  @OptionGroup var options: CommonOptions
+
+  @Flag(name: [.short, .long], help: "Do not ask.")
+  var yes = false
+
+  @Argument(
+    help: ArgumentHelp(
+      "Its location, or a part of it. Default: the only one.", valueName: "carrier"))
+  var carrier: String?
+
+  func run() async throws {
+    let directory = try options.accountDirectory()
+    let console = options.console
+    let location = try await options.withNode { node in
+      let known = try await KnownCarriers(of: node, in: directory)
+      let settings = try known.find(carrier)
+      guard yes || Terminal.hasInput else {
+        throw CommandFailure(.refused, "standard input is no terminal; pass --yes")
+      }
+      let whose = settings.isShared ? "on all devices of the account" : "on this device"
+      let question = "Use \(Columns.printable(settings.location)) no longer, \(whose)?"
+      guard yes || Confirmation.isGiven(question, console) else {
+        throw CommandFailure(.refused, "nothing was removed")
+      }
+      try await known.remove(settings, with: node)
+      return settings.location
+    }
+    try options.print(.versioned(["carrier": .string(location)])) { _ in "" }
+    console.talk("Removed. The objects there stay until you delete them.")
+  }
+}

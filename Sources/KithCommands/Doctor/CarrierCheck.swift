@@ -1,0 +1,36 @@
+import Kith
+import KithTerminal
+
+/// What the running node knows of its carriers. `kith carrier check` tries them.
+struct CarrierCheck: Check {
+  static let name = "carriers"
+
+  func look(at patient: Patient) async -> [NodeStatus.Carrier] { patient.report?.carriers ?? [] }
+
+  func findings(_ sight: [NodeStatus.Carrier], of patient: Patient) -> [Finding] {
+    guard patient.isRunning else { return [] }
+    return sight.map { carrier in
+      let tried = "asked about \(Columns.printable(carrier.location))"
+      if let problem = carrier.problem {
+        return finding(
+          .problem, tried: tried, seen: "it cannot be used",
+          advice: "\(Columns.printable(problem)) Try it: kith carrier check")
+      }
+      if carrier.vanished > 0 {
+        return finding(
+          .problem, tried: tried,
+          seen:
+            "\(Humane.count(carrier.vanished, "parcel")) vanished, and no device had replaced them",
+          advice:
+            "see who else can delete there: another program, a rule of the storage, a device that "
+            + "was revoked; then change the password: kith carrier password")
+      }
+      guard carrier.heldSinceMilliseconds != nil else {
+        return finding(
+          .note, tried: tried, seen: "it does not hold everything yet",
+          advice: carrier.remarks.isEmpty ? "put it there now: kith sync" : carrier.remarks)
+      }
+      return finding(.good, tried: tried, seen: "it holds everything of this device")
+    }
+  }
+}

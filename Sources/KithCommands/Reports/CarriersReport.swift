@@ -1,0 +1,56 @@
+import Kith
+import KithTerminal
+
+/// The report of `kith carrier list`, also a part of `kith status`.
+struct CarriersReport: Equatable, Sendable {
+  var status: NodeStatus
+  var nowMilliseconds: UInt64
+
+  func text(_ style: Style) -> String {
+    guard !status.carriers.isEmpty else { return "" }
+    var table = Table([
+      ("CARRIER", .left), ("FOR", .left), ("HOLDS ALL", .right), ("LISTED", .right),
+      ("OBJECTS", .right), ("SIZE", .right), ("REMARKS", .left),
+    ])
+    for carrier in status.carriers {
+      table.add([
+        Table.Cell("\(carrier.kind) \(Columns.printable(carrier.location))"),
+        Table.Cell(carrier.isShared ? "the account" : "this device"),
+        held(carrier),
+        Table.Cell(carrier.listedMilliseconds.map { Humane.ago($0, now: nowMilliseconds) } ?? ""),
+        Table.Cell(Humane.count(carrier.objects)), Table.Cell(Humane.bytes(carrier.bytes)),
+        Table.Cell(carrier.remarks, .warning),
+      ])
+    }
+    return table.text(style)
+  }
+
+  private func held(_ carrier: NodeStatus.Carrier) -> Table.Cell {
+    guard carrier.problem == nil, carrier.listedMilliseconds != nil else {
+      return Table.Cell("unknown", .warning)
+    }
+    return carrier.heldSinceMilliseconds.map {
+      Table.Cell("since \(Humane.ago($0, now: nowMilliseconds))", .good)
+    } ?? Table.Cell("no", .warning)
+  }
+
+  var document: Document { .versioned(["carriers": .list(status.carriers.map(Document.of))]) }
+}
+
+extension NodeStatus.Carrier {
+  var remarks: String {
+    var remarks: [String] = []
+    if let problem {
+      let sentence = Columns.printable(problem)
+      remarks.append(String(sentence.hasSuffix(".") ? sentence.dropLast() : sentence[...]))
+    }
+    if waitsForTime {
+      remarks.append("writes wait until the time is certain, at most 10 min; or: kith sync")
+    }
+    if waiting > 0 { remarks.append("\(Humane.count(waiting, "parcel")) wait for earlier ones") }
+    if unreadable > 0 { remarks.append("\(Humane.count(unreadable, "object")) cannot be opened") }
+    if vanished > 0 { remarks.append("\(Humane.count(vanished, "parcel")) vanished") }
+    if foreign > 0 { remarks.append("\(Humane.count(foreign, "name")) of no known key") }
+    return remarks.joined(separator: "; ")
+  }
+}

@@ -1,0 +1,372 @@
+internal import KithCrypto
+
+/// What happened to a carrier.
+package enum CarrierEvent: Sendable {
+  /// This device uses it from now on. The time is the least between two turns that nothing asked for.
+  case attached(shortestMilliseconds: UInt64)
+  /// It is no longer used; all that is known of its objects is forgotten.
+  case removed
+  /// A person asks for a turn, which publishes even if the time is not certain.
+  case asked
+  /// The storage may have changed.
+  case changed
+  /// The node stops after this turn.
+  case stopping
+  /// Names and sizes of all objects. Names that no object can have are left out.
+  case listed([ObjectName: Int])
+  /// Nil: it is gone.
+  case got(ObjectName, OpenedObject?)
+  case stored(ObjectName, bytes: Int)
+  /// All that were to be deleted are gone.
+  case deleted
+  /// The last order failed. The time is what the storage asked to wait.
+  case failed(retryAfterMilliseconds: UInt64?)
+}
+
+/// An order to the shell; the next comes after the answer.
+package enum CarrierOrder: Sendable {
+  /// Hand in `CarrierEvent.listed`.
+  case list
+  /// Hand in `CarrierEvent.got` for each.
+  case get([ObjectName])
+  /// Hand in `CarrierEvent.stored`.
+  case put(OutboundObject)
+  /// Hand in `CarrierEvent.deleted`.
+  case delete([ObjectName])
+  /// The turn is over: nothing is left to do now.
+  case rest
+}
+
+/// A carrier, as one device uses it in turns: list, get and take in what is new, put what is lacking,
+/// delete what is not needed (`Docs/Protocol.md`, "Carriers").
+struct Carrier: Sendable {
+  enum Phase: Sendable {
+    case idle
+    case listing
+    case getting(Getting)
+    case putting(Putting)
+    case deleting([ObjectName])
+
+    var isListing: Bool { if case .listing = self { true } else { false } }
+  }
+
+  /// Parts are made one by one, from what is stored then.
+  struct Putting: Sendable {
+    /// Under way, with what is known of it once it is stored.
+    var underWay: (object: OutboundObject, known: KnownObject)?
+    let epoch: EpochID
+    /// The shares of the parcels that are left, the next last. Only a parcel of one share has parts.
+    var shares: [[Share]]
+    /// The rest of the share that is put in parts.
+    var answer: Answer?
+    var part = Parcel.Part()
+    /// What only the last parcel holds.
+    let replaces: [ObjectName]
+    let statements: [StatementGroup]
+    let rosterDigest: Digest256?
+    /// Epochs from which handovers are left to put.
+    var handovers: [EpochKeys]
+  }
+
+  struct Getting: Sendable {
+    let listing: [ObjectName: Int]
+    /// Asked for, and not answered.
+    var left: Set<ObjectName> = []
+    /// Asked for in this turn.
+    var tried: Set<ObjectName> = []
+    var bytes = 0
+    var doubtful = 0
+    /// Opened, and not taken in yet.
+    var opened: [ObjectName: (parcel: Parcel, content: [InboundMessage])] = [:]
+  }
+
+  var objects = CarrierObjects()
+  var phase = Phase.idle
+  /// Nil until the shell attaches it.
+  var schedule: CarrierSchedule?
+  /// Whether the turn under way, or the next one, was asked for.
+  var isAsked = false
+  var isStopping = false
+  /// Whether something was taken in, put or deleted in this turn.
+  var hasNews = false
+  /// When to put a fold.
+  var foldAt: UInt64?
+  /// When statements alone may be put.
+  var statementsAt: UInt64 = 0
+  /// The own vectors when everything was put because a digest differed.
+  var mended: [StoreIdentifier: [ChainID: UInt64]] = [:]
+  /// Listed names that belong to no open epoch.
+  var foreign = 0
+  /// What the carrier brought together when a turn last ended, and when its listing came.
+  var held: (reached: [StoreIdentifier: [ChainID: UInt64]], milliseconds: UInt64)?
+  /// Since when all that this device covers is there.
+  var heldSince: UInt64?
+  var listedMilliseconds: UInt64?
+
+  // MARK: Getting
+
+  mutating func listed(_ listing: [ObjectName: Int], _ reader: CarrierReader) {
+    listedMilliseconds = reader.now.wallMilliseconds
+    objects.compare(with: listing, reader)
+    phase = .getting(Getting(listing: listing))
+  }
+
+  /// The objects to get next; empty: none.
+  mutating func nextGets(_ reader: CarrierReader) -> [ObjectName] {
+    guard case .getting(var getting) = phase else { return [] }
+    foreign = objects.meet(getting.listing, reader)
+    var names: [ObjectName] = []
+    for name in getting.listing.keys.sorted() where !getting.tried.contains(name) {
+      guard let object = objects[name], isWanted(object, reader),
+        getting.tried.count < Limits.objectsPerTurn,
+        getting.bytes + object.bytes <= Limits.objectBytesPerTurn
+      else { continue }
+      if isDoubtful(object, name, reader) {
+        guard getting.doubtful < Limits.doubtfulObjectsPerTurn else { continue }
+        getting.doubtful += 1
+      }
+      getting.bytes += object.bytes
+      getting.tried.insert(name)
+      names.append(name)
+    }
+    getting.left = Set(names)
+    phase = .getting(getting)
+    return names
+  }
+
+  private func isWanted(_ object: KnownObject, _ reader: CarrierReader) -> Bool {
+    guard object.bytes <= Limits.objectBytes else { return false }
+    return switch object.state {
+    case .unread, .unreadable: true
+    case .waiting(let parcel):
+      object.heldBack != reader.circumstances && [.ready, .void].contains(judge(parcel, reader))
+    case .counted: object.heldBack.map { $0 != reader.circumstances } == true
+    case .handover: false
+    }
+  }
+
+  private func judge(_ parcel: Parcel, _ reader: CarrierReader) -> CarrierReader.Verdict {
+    let verdict = reader.judge(parcel)
+    return verdict == .ready && !objects.hasEarlierParts(of: parcel) ? .waits : verdict
+  }
+
+  private func isDoubtful(
+    _ object: KnownObject, _ name: ObjectName, _ reader: CarrierReader
+  ) -> Bool {
+    if case .unreadable = object.state { return true }
+    return name.origin(among: reader.epochs)?.kind == .handover
+  }
+
+  /// An object came, or is gone. Returns false if it was not asked for.
+  mutating func got(_ name: ObjectName, _ reader: CarrierReader, _ content: OpenedObject.Content?)
+    -> Bool
+  {
+    guard case .getting(var getting) = phase, getting.left.remove(name) != nil else { return false }
+    let time = reader.now.wallMilliseconds
+    switch content {
+    case nil: if objects[name]?.missingSince == nil { objects[name]?.missingSince = time }
+    case .unreadable:
+      if case .unreadable = objects[name]?.state { break }
+      objects[name]?.state = .unreadable(since: time)
+    case .handover(let parcel, _, let newest):
+      objects[name]?.state = .handover(parcel, to: newest)
+    case .parcel(let parcel, let content): getting.opened[name] = (parcel, content)
+    }
+    phase = .getting(getting)
+    return true
+  }
+
+  enum Opened {
+    case none
+    case take(ObjectName, Parcel, [InboundMessage])
+  }
+
+  /// Takes out the next opened parcel that can be taken in now.
+  mutating func nextOpened(_ reader: CarrierReader) -> Opened {
+    guard case .getting(var getting) = phase else { return .none }
+    let sorted = getting.opened.sorted {
+      ($0.value.parcel.clock, $0.key) < ($1.value.parcel.clock, $1.key)
+    }
+    for (name, opened) in sorted {
+      switch judge(opened.parcel, reader) {
+      case .ready:
+        getting.opened[name] = nil
+        phase = .getting(getting)
+        return .take(name, opened.parcel, opened.content)
+      case .void:
+        getting.opened[name] = nil
+        let parcel = bounded(opened.parcel, opened.content)
+        objects[name]?.state = .counted(parcel)
+      case .waits, .cannotJudge: break
+      }
+    }
+    phase = .getting(getting)
+    return .none
+  }
+
+  /// All asked for have come: what cannot be taken in yet waits, and is got again.
+  mutating func putOff(_ reader: CarrierReader) {
+    guard case .getting(var getting) = phase else { return }
+    for (name, opened) in getting.opened.sorted(by: { $0.key < $1.key }) {
+      let parcel = bounded(opened.parcel, opened.content)
+      hold(name, parcel, isHeldBack: reader.judge(opened.parcel) == .cannotJudge, reader)
+    }
+    getting.opened = [:]
+    phase = .getting(getting)
+  }
+
+  func bounded(_ parcel: Parcel, _ content: [InboundMessage]) -> Parcel {
+    parcel.bounded(by: content, after: objects.earlierParts(of: parcel))
+  }
+
+  /// A parcel waits. Of one author only some do: the others count as unreadable.
+  mutating func hold(
+    _ name: ObjectName, _ parcel: Parcel, isHeldBack: Bool, _ reader: CarrierReader
+  ) {
+    let waiting = objects.known.values.count {
+      if case .waiting(let other) = $0.state { other.author == parcel.author } else { false }
+    }
+    let isKnown = if case .waiting = objects[name]?.state { true } else { false }
+    guard waiting < Limits.waitingParcels || isKnown else {
+      objects[name]?.state = .unreadable(since: reader.now.wallMilliseconds)
+      return
+    }
+    objects[name]?.state = .waiting(parcel)
+    objects[name]?.heldBack = isHeldBack ? reader.circumstances : nil
+  }
+
+  // MARK: Putting
+
+  /// What to put of one store.
+  struct Share: Hashable {
+    var store: StoreIdentifier
+    var above: [ChainID: UInt64]
+    var isEverything: Bool
+    var policy: Policy
+  }
+
+  struct Plan {
+    var shares: [Share] = []
+    var replaces: [ObjectName] = []
+    /// Whether no parcel holds the records, or none the generation of this device's clock.
+    var needsRecords = false
+    var needsGeneration = false
+    /// The statements that the parcels hold.
+    var said: [Parcel.SaidName: Parcel.Said] = [:]
+  }
+
+  /// What the carrier lacks of this device's data. `weights` are the bytes of whole stores; `random`
+  /// is drawn for the wait before a fold.
+  mutating func plan(
+    _ reader: CarrierReader, generation: UInt8, weights: [StoreIdentifier: Int], random: UInt64
+  ) -> Plan {
+    let parcels = objects.counting(for: reader)
+    let reached = CarrierObjects.reached(with: parcels, reader)
+    var plan = Plan()
+    plan.replaces = fold(parcels, reader, weights, random)
+    for (store, own) in reader.stores.sorted(by: { $0.key < $1.key }) where !own.vector.isEmpty {
+      let isOdd =
+        mended[store] != own.vector
+        && parcels.contains { $0[store].map(reader.isOdd) == true }
+      if isOdd || !plan.replaces.isEmpty {
+        plan.shares.append(Share(store: store, above: [:], isEverything: true, policy: own.policy))
+        if isOdd { mended[store] = own.vector }
+        continue
+      }
+      let there = reached[store] ?? [:]
+      guard !CarrierReader.contains(own.vector, in: there, except: { _ in false }) else { continue }
+      let above = there.compactMapValuesWithKeys { chain, sequence in
+        own.vector[chain].map { min($0, sequence) }
+      }
+      plan.shares.append(Share(store: store, above: above, isEverything: false, policy: own.policy))
+    }
+    plan.needsRecords =
+      !plan.replaces.isEmpty
+      || !parcels.contains { $0.rosterDigest == reader.rosterDigest }
+    plan.needsGeneration = !parcels.contains { $0.reading.generation >= generation }
+    for parcel in parcels { plan.said.merge(parcel.said, uniquingKeysWith: Parcel.Said.later) }
+    return plan
+  }
+
+  /// The parcels that one parcel with everything replaces now: if there are too many, after a random
+  /// wait, unless another device was faster.
+  private mutating func fold(
+    _ parcels: [Parcel], _ reader: CarrierReader, _ weights: [StoreIdentifier: Int],
+    _ random: UInt64
+  ) -> [ObjectName] {
+    let replaceable = objects.replaceable(by: reader)
+    let bytes = replaceable.reduce(0) { $0 + (objects[$1]?.bytes ?? 0) }
+    let folded = SealedObject.paddedSize(weights.values.reduce(0, +))
+    let named = Set(parcels.lazy.flatMap(\.replaces))
+    // The parts of a parcel count once, so that a fold counts once.
+    guard
+      objects.groupCount(of: replaceable) > reader.parcelsBeforeFold
+        || bytes > Limits.foldFactor * folded + Limits.foldBytes,
+      named.isDisjoint(with: replaceable)
+    else {
+      foldAt = nil
+      return []
+    }
+    let now = reader.now.monotonicMilliseconds
+    guard let foldAt else {
+      self.foldAt = now + random % Limits.foldWaitMilliseconds
+      return []
+    }
+    guard foldAt <= now else { return [] }
+    self.foldAt = nil
+    return replaceable
+  }
+
+  /// The object under way was put. Returns false if none of that name was.
+  mutating func stored(_ name: ObjectName, bytes: Int) -> Bool {
+    guard case .putting(var putting) = phase, case (let object, var known)? = putting.underWay,
+      object.name == name
+    else { return false }
+    known.bytes = bytes
+    objects[object.name] = known
+    hasNews = true
+    putting.underWay = nil
+    phase = .putting(putting)
+    return true
+  }
+
+  // MARK: The end of a turn
+
+  mutating func end(_ reader: CarrierReader) {
+    let seen = objects.counting(for: reader, onlySeen: true)
+    let listed = listedMilliseconds ?? reader.now.wallMilliseconds
+    held = (CarrierObjects.reached(with: seen, reader), listed)
+    heldSince = isHeld(reader.stores.mapValues(\.vector)) ? heldSince ?? listed : nil
+    phase = .idle
+    if schedule?.isAsked == false { isAsked = false }
+    schedule?.end(isNews: hasNews, at: reader.now.monotonicMilliseconds)
+    if let foldAt { schedule?.plan(at: foldAt) }
+    // A listing is to show what was put.
+    if hasNews, heldSince == nil {
+      schedule?.plan(at: reader.now.monotonicMilliseconds + Limits.carrierWriteMilliseconds / 2)
+    }
+    hasNews = false
+  }
+
+  /// Whether these vectors were on the carrier in its last listing.
+  func isHeld(_ vectors: [StoreIdentifier: [ChainID: UInt64]]) -> Bool {
+    guard let held else { return false }
+    return vectors.allSatisfy { store, vector in
+      CarrierReader.contains(vector, in: held.reached[store] ?? [:], except: { _ in false })
+    }
+  }
+
+  mutating func fail(retryAfter: UInt64?, at now: UInt64) {
+    phase = .idle
+    hasNews = false
+    schedule?.fail(retryAfter: retryAfter, at: now)
+  }
+}
+
+extension Dictionary {
+  fileprivate func compactMapValuesWithKeys<T>(_ transform: (Key, Value) -> T?) -> [Key: T] {
+    reduce(into: [:]) { result, each in
+      if let value = transform(each.key, each.value) { result[each.key] = value }
+    }
+  }
+}

@@ -1,0 +1,93 @@
+internal import KithCrypto
+
+/// This device as a carrier's objects are compared with it.
+struct CarrierReader {
+  struct Own {
+    var vector: [ChainID: UInt64]
+    var digest: Digest256
+    var policy: Policy
+    /// Authors whose chains this device refuses to keep.
+    var refused: Set<DeviceID>
+  }
+
+  let device: DeviceID
+  let stores: [StoreIdentifier: Own]
+  let roster: Roster
+  let rosterDigest: Digest256
+  /// The epoch that parcels are put under; nil: none.
+  let epoch: EpochKeys?
+  /// The open epochs, ``epoch`` first.
+  let epochs: [EpochKeys]
+  let timeKeeper: TimeKeeper
+  let parcelsBeforeFold: Int
+
+  var now: Instant { timeKeeper.now }
+
+  /// What decides whether a parcel can be taken in whole, besides its content: if this changed, a
+  /// parcel that was held back is got again.
+  var circumstances: Digest256 {
+    var hasher = Blake2b.Hasher()
+    hasher.update(rosterDigest)
+    for (store, own) in stores.sorted(by: { $0.key < $1.key }) {
+      hasher.update(Blake2b.digest256(Array(store.rawValue.utf8)))
+      let policy = own.policy
+      for number in [policy.totalBytes, policy.keys, policy.keyBytes, policy.valueBytes] {
+        hasher.update(UInt64(number).bigEndianBytes)
+      }
+      for author in own.refused.sorted() { hasher.update(author) }
+    }
+    return hasher.digest256()
+  }
+
+  /// Whether this device has all of a vector. Chains of revoked devices, and those that it refuses,
+  /// count in no comparison.
+  func covers(_ vector: [ChainID: UInt64], of store: StoreIdentifier) -> Bool {
+    Self.contains(vector, in: stores[store]?.vector ?? [:]) { isIgnored($0, in: store) }
+  }
+
+  func isIgnored(_ chain: ChainID, in store: StoreIdentifier) -> Bool {
+    roster.isRevoked(chain.device) || stores[store]?.refused.contains(chain.device) == true
+  }
+
+  static func contains(
+    _ part: [ChainID: UInt64], in whole: [ChainID: UInt64], except isIgnored: (ChainID) -> Bool
+  ) -> Bool {
+    part.allSatisfy { chain, sequence in
+      sequence <= whole[chain] ?? 0 || isIgnored(chain)
+    }
+  }
+
+  /// Whether a parcel has the same vector as this device and another digest: one of them lacks
+  /// something that it covers.
+  func isOdd(_ store: Parcel.Store) -> Bool {
+    let (identifier, vector) = (store.have.store, store.have.vector)
+    guard let own = stores[identifier], let digest = store.have.digest, digest != own.digest,
+      !vector.keys.contains(where: { roster.isRevoked($0.device) })
+    else { return false }
+    return covers(vector, of: identifier)
+      && Self.contains(own.vector, in: vector) { isIgnored($0, in: identifier) }
+  }
+
+  enum Verdict: Equatable {
+    /// It is the answer to this device's own `Have`.
+    case ready
+    /// It is above something that this device does not cover, or too early.
+    case waits
+    /// Its author is unknown.
+    case cannotJudge
+    /// Its author is revoked: nothing of it counts.
+    case void
+  }
+
+  func judge(_ parcel: Parcel) -> Verdict {
+    if roster.isRevoked(parcel.author) { return .void }
+    guard roster.isMember(parcel.author) else { return .cannotJudge }
+    // A store with other limits is left out, and keeps the others from nothing.
+    let isReached = parcel.stores.allSatisfy { store in
+      let own = stores[store.have.store]
+      return own.map { $0.policy != store.have.policy } == true
+        || covers(store.above, of: store.have.store)
+    }
+    return timeKeeper.wait(for: parcel.clock) == nil && isReached ? .ready : .waits
+  }
+}

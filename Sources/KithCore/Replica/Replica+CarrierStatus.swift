@@ -1,0 +1,48 @@
+extension Replica {
+  /// Adds what this replica knows of a carrier.
+  ///
+  /// - Complexity: O(*o* + *s* · *c*) in its objects, and in the stores and their chains.
+  package func describe(_ carrier: inout NodeStatus.Carrier, _ id: CarrierID) {
+    guard let known = carriers[id] else { return }
+    carrier.listedMilliseconds = known.listedMilliseconds
+    carrier.heldSinceMilliseconds = heldSince(on: id).map { known.heldSince ?? $0 }
+    carrier.foreign = known.foreign
+    carrier.vanished = known.objects.vanished
+    carrier.waitsForTime = !timeKeeper.isCertain && stores.values.contains { !$0.drafts.isEmpty }
+    for object in known.objects.known.values where object.missingSince == nil {
+      carrier.objects += 1
+      carrier.bytes += object.bytes
+      switch object.state {
+      case .waiting: carrier.waiting += 1
+      case .unreadable: carrier.unreadable += 1
+      case .unread, .counted, .handover: break
+      }
+    }
+  }
+
+  /// When the last listing came, if it showed all that this device covers and has written, of all
+  /// stores or of one.
+  package func heldSince(
+    on id: CarrierID, _ identifier: StoreIdentifier? = nil
+  ) -> UInt64? {
+    guard let carrier = carriers[id], let held = carrier.held else { return nil }
+    let meant = identifier.map { name in stores.filter { $0.key == name } } ?? stores
+    guard carrier.isHeld(meant.mapValues(\.log.vector)), meant.values.allSatisfy(\.drafts.isEmpty)
+    else { return nil }
+    return held.milliseconds
+  }
+
+  /// Whether stores are exchanged with one of these devices now.
+  package func isConnected(to devices: [DeviceID]) -> Bool {
+    links.values.contains { link in
+      link.isExchanging && link.device.map(devices.contains) == true
+    }
+  }
+
+  /// Whether a turn is under way, or one is asked for.
+  package func isBusy(with id: CarrierID) -> Bool {
+    guard let carrier = carriers[id] else { return false }
+    if case .idle = carrier.phase { return carrier.isAsked }
+    return true
+  }
+}

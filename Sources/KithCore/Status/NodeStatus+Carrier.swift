@@ -1,0 +1,39 @@
+extension NodeStatus {
+  /// A carrier: storage through which devices exchange sealed parcels without meeting.
+  public struct Carrier: Codable, Hashable, Sendable {
+    /// Its kind: `folder`, `webdav` or `s3`, or one of a program's own.
+    public var kind: String
+    /// Its path or URL.
+    public var location: String
+    /// Whether the account's other devices use it too.
+    public var isShared: Bool
+    /// When it last listed all its objects, in milliseconds since 1970; nil: not since the start.
+    public var listedMilliseconds: UInt64?
+    /// Since when it holds all that this device covers, as a listing showed; nil: it does not.
+    public var heldSinceMilliseconds: UInt64?
+    /// How many objects are known there.
+    public var objects = 0
+    /// The bytes of these objects.
+    public var bytes = 0
+    /// Parcels that wait until this device has what they are above.
+    package var waiting = 0
+    /// Objects that do not open; each is deleted after an hour.
+    package var unreadable = 0
+    /// Objects under names that this device does not know.
+    package var foreign = 0
+    /// Parcels that vanished although none replaced them, since the start.
+    package var vanished = 0
+    /// Whether drafts wait because this device is not certain of its time.
+    package var waitsForTime = false
+    /// Why it cannot be used, and what to do; nil if nothing is known to be wrong.
+    public var problem: String?
+    /// When that was last so, in milliseconds since 1970.
+    package var problemMilliseconds: UInt64?
+
+    package init(kind: String, location: String, isShared: Bool) {
+      self.kind = kind
+      self.location = location
+      self.isShared = isShared
+    }
+  }
+}

@@ -1,0 +1,152 @@
+internal import KithCore
+internal import KithCrypto
+
+/// What devices put on carriers, and what they say of them.
+extension Simulation {
+  /// All that an object says is committed before it is put. It shows nothing, not even a repetition.
+  func checkPut(
+    _ sealed: [UInt8], as name: ObjectName, by device: SimulatedDevice, on carrier: CarrierNumber
+  ) throws(Violation) {
+    trace.note("put", [UInt64(device.number), UInt64(sealed.count)], at: now)
+    trace.note(bytes: sealed)
+    if Self.holdsSecret(sealed) {
+      throw Violation(.secrecy, "\(device.name) put a key or a value in plaintext")
+    }
+    if let other = carriers[carrier].objectThatShares(sealed, of: name) {
+      throw Violation(.secrecy, "the objects \(name) and \(other) share 16 bytes")
+    }
+    guard let replica = device.replica,
+      let facts = open(sealed, named: name, with: replica.objectOpener).facts
+    else { throw Violation(.bounds, "\(device.name) put an object that does not open") }
+    guard !device.isTraitor else { return }
+    let disk = device.disk.durable
+    for message in facts.messages { try checkSent(message, [], by: device) }
+    for (store, said) in facts.stores {
+      try checkTold(said.through, of: store, disk, by: device)
+    }
+  }
+
+  /// A device that says that all is on a carrier is right: another that has nothing gets all of it
+  /// there, unless the storage itself lost or changed something since then.
+  func checkHeld(by device: SimulatedDevice, on carrier: CarrierNumber) throws(Violation) {
+    let id = carriers[carrier].id
+    guard let replica = device.replica, replica.heldSince(on: id) != nil, !device.isTraitor,
+      !carriers[carrier].holdsDamaged
+    else { return }
+    // A listing may be an hour old.
+    if let spoiltAt = carriers[carrier].spoiltAt, spoiltAt + 3_900_000_000 > now { return }
+    var vectors: [StoreIdentifier: [ChainID: UInt64]] = [:]
+    for store in replica.storeIdentifiers { vectors[store] = replica.covered(of: store) }
+    let check = SimulatedDevice.HeldCheck(vectors: vectors, changes: carriers[carrier].changes)
+    guard device.checkedHeld[carrier] != check,
+      isHealing || Int.random(in: 0..<3, using: &carrierChance) == 0
+    else { return }
+    tally.count("carriers read from nothing")
+    guard let fresh = freshReader(of: carrier, for: device) else { return }
+    for (store, vector) in vectors.sorted(by: { $0.key < $1.key }) {
+      let theirs = fresh.covered(of: store)
+      let lacking = vector.filter {
+        $0.value > theirs[$0.key] ?? 0 && !fresh.roster.isRevoked($0.key.device)
+      }
+      guard lacking.isEmpty || flooded.contains(store) else {
+        let words = lacking.sorted { $0.key < $1.key }.map { chain, sequence in
+          let author = devices.first { $0.keys.id == chain.device }?.name ?? "nobody"
+          return "\(sequence) of \(author) (it has \(theirs[chain] ?? 0))"
+        }
+        throw Violation(
+          .convergence,
+          "\(device.name) says that carrier \(carrier) has all of \(store), and a new device lacks "
+            + words.joined(separator: ", "))
+      }
+    }
+    device.checkedHeld[carrier] = check
+  }
+
+  /// A device with the same keys and nothing else, after it read all objects.
+  private func freshReader(
+    of carrier: CarrierNumber, for device: SimulatedDevice
+  ) -> Replica? {
+    guard let roster = device.replica?.roster,
+      var fresh = try? Replica(
+        account: account, keys: device.keys, snapshot: Founder.snapshot(roster),
+        process: device.process, entropy: carrierChance)
+    else { return nil }
+    // A wrong clock put what only wrong clocks take in: this one is the latest of all.
+    var instant = device.clock.instant(at: now)
+    let clocks = devices.compactMap { $0.replica?.hybridClock.milliseconds }
+    instant.wallMilliseconds = max(instant.wallMilliseconds, clocks.max() ?? 0)
+    var inputs: [Input] = [
+      .start(isCopy: true), .clockStatus(isSynchronised: true),
+    ]
+    for store in stores {
+      if let policy = device.replica?.inspect(store)?.policy { inputs.append(.open(store, policy)) }
+    }
+    inputs.append(.carrier(carriers[carrier].id, .attached(shortestMilliseconds: 5_000)))
+    inputs.reverse()
+    while let input = inputs.popLast() {
+      for case .carrier(let id, let order) in fresh.handle(input, at: instant) {
+        switch order {
+        case .list: inputs.insert(.carrier(id, .listed(carriers[carrier].sizes)), at: 0)
+        case .get(let names):
+          for name in names {
+            let bytes = carriers[carrier].objects[name]
+            let opened = bytes.map { open($0, named: name, with: fresh.objectOpener) }
+            inputs.insert(.carrier(id, .got(name, opened)), at: 0)
+          }
+        case .put, .delete, .rest: return fresh
+        }
+      }
+    }
+    return fresh
+  }
+
+  // MARK: The end
+
+  /// Each network has a device on the first carrier, so that all can meet.
+  func joinNetworks() throws(Violation) {
+    guard setup.carriers != nil else { return }
+    let live = devices.filter { !$0.isGone && $0.original == nil }
+    guard Set(live.map(\.network)).count > 1 else { return }
+    for network in Set(live.map(\.network)).sorted() {
+      let near = live.filter { $0.network == network }
+      guard !near.contains(where: { $0.carriers.contains(0) }), let first = near.first else {
+        continue
+      }
+      first.carriers.insert(0, at: 0)
+      if first.isRunning { try attachCarriers(of: first) }
+    }
+  }
+
+  /// Devices that have converged become quiet, say that their carriers have everything, and leave
+  /// few objects.
+  func demandQuiet() throws(Violation) {
+    guard let setup = setup.carriers else { return }
+    let start = now
+    let hour: UInt64 = 3_600_000_000
+    while let since = carriers.map(\.usedAt).max(), now < max(since, start) + 2 * hour {
+      guard now < start + 24 * hour else {
+        throw Violation(.bounds, "devices put and delete objects without end")
+      }
+      try pass(until: now + hour / 4)
+    }
+    tally.count("hours until carriers were quiet", Int((now - start) / hour) - 2)
+    for device in devices where device.isRunning {
+      for number in device.carriers
+      where flooded.isEmpty && device.replica?.heldSince(on: carriers[number].id) == nil {
+        throw Violation(
+          .convergence, "\(device.name) never says that carrier \(number) has everything")
+      }
+    }
+    let lies = devices.contains(where: \.isTraitor) ? 64 : 0
+    let most = 3 * setup.parcelsBeforeFold + 8 * devices.count + 8 + lies
+    for (number, carrier) in carriers.enumerated() {
+      tally.count("objects left", carrier.objects.count)
+      guard carrier.objects.count <= most else {
+        throw Violation(.bounds, "\(carrier.objects.count) objects stay on carrier \(number)")
+      }
+    }
+    if let gap = convergenceGap() {
+      throw Violation(.convergence, "after carriers became quiet: \(gap)")
+    }
+  }
+}

@@ -1,0 +1,58 @@
+/// Each run with carriers has some of these.
+package enum CarrierFault: String, Codable, CaseIterable, Sendable {
+  /// A listing is up to 50 minutes old, or older than the one before.
+  case lag
+  /// A listing lacks some objects.
+  case partialListing
+  /// An object comes cut, or not at all.
+  case get
+  /// An object is not stored, stored cut, or stored though that is reported as failed.
+  case put
+  /// Objects stay though they were deleted.
+  case delete
+  /// Operations take minutes.
+  case slow
+  /// Objects vanish or change; all may vanish.
+  case loss
+  /// All objects are again those of an old copy.
+  case setBack
+  /// Objects of nobody.
+  case junk
+  /// A member's parcels say what is not so.
+  case liar
+  /// A revoked device deletes and puts objects.
+  case thief
+}
+
+/// What happens to the objects of a carrier.
+package enum Spoiling: String, Codable, CaseIterable, Sendable {
+  case wipe
+  case keepCopy
+  case setBack
+  case lose
+  case damage
+  case junk
+}
+
+package enum Lie: String, Codable, CaseIterable, Sendable {
+  /// It says that it brings change sets that nobody has.
+  case tooMuch
+  /// It has the headers, and no values.
+  case hollow
+  /// It is above something that nobody has.
+  case unreachable
+  /// It says that it replaces everything.
+  case replacesAll
+  /// It brings nothing, and says that it brings everything.
+  case empty
+}
+
+package enum Theft: String, Codable, CaseIterable, Sendable {
+  case delete
+  /// An object under a name that members recognise.
+  case garbage
+  /// A handover to an epoch that only the thief knows.
+  case handover
+  /// An old object again, under its own name or another.
+  case copy
+}

@@ -1,0 +1,28 @@
+// The list of carriers: storage through which devices exchange without meeting.
+
+import { app, now } from "./app.js";
+import { ago, byId, bytes, count, h, nameNode, plainName, show } from "./dom.js";
+
+export function renderCarriers() {
+  const carriers = app.status.carriers ?? [];
+  show(byId("carriers-card"), carriers.length > 0);
+  const lines = carriers.map((carrier) => [carrier, facts(carrier)]);
+  const text = JSON.stringify(lines);
+  const list = byId("carriers");
+  if (list.dataset.drawn === text) return;
+  list.dataset.drawn = text;
+  list.replaceChildren(...lines.map(([carrier, parts]) => h("li", { class: "carrier" },
+    h("strong", {}, `${plainName(carrier.kind)} `, nameNode(carrier.location)),
+    h("p", { class: carrier.problem ? "problem" : "faint" }, parts.join(" ")))));
+}
+
+function facts(carrier) {
+  const parts = [];
+  if (carrier.problem) parts.push(plainName(carrier.problem));
+  else if (carrier.heldSinceMilliseconds) {
+    parts.push(`Holds everything of this device, as seen ${ago(carrier.heldSinceMilliseconds, now())}.`);
+  } else parts.push("Does not hold everything yet.");
+  if (carrier.objects > 0) parts.push(`${count(carrier.objects, "object")}, ${bytes(carrier.bytes)}.`);
+  parts.push(carrier.isShared ? "For all devices of the account." : "For this device.");
+  return parts;
+}

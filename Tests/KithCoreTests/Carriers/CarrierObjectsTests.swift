@@ -1,0 +1,110 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+struct CarrierObjectsTests {
+  var fixture: CarrierFixture
+  let hour: UInt64 = 3_600_000
+
+  init() throws { fixture = try CarrierFixture() }
+
+  func reached(_ parcels: [Parcel]) -> [ChainID: UInt64] {
+    CarrierObjects.reached(with: parcels, fixture.reader([:]))[fixture.store] ?? [:]
+  }
+
+  @Test func `what parcels bring is reached from nothing`() {
+    let (mine, theirs) = (fixture.chain(fixture.creator), fixture.chain(fixture.second))
+    let first = fixture.parcel(through: [mine: 2], clock: 1)
+    let second = fixture.parcel(above: [mine: 2], through: [mine: 4, theirs: 1], clock: 2)
+    let unreachable = fixture.parcel(above: [theirs: 9], through: [theirs: 12], clock: 3)
+    #expect(reached([first]) == [mine: 2])
+    #expect(reached([second]) == [:])
+    #expect(reached([second, unreachable, first]) == [mine: 4, theirs: 1])
+  }
+
+  @Test mutating func `an object counts until listings lacked it for an hour`() {
+    let chain = fixture.chain(fixture.creator)
+    var objects = CarrierObjects()
+    let name = fixture.name()
+    objects[name] = fixture.known(fixture.parcel(through: [chain: 1]))
+    let start: UInt64 = 10_000_000
+    objects.compare(with: [name: 4_096], fixture.reader([:], at: start))
+    for (after, isThere) in [(UInt64(1), true), (hour, true), (hour + 1, false)] {
+      objects.compare(with: [:], fixture.reader([:], at: start + after))
+      #expect((objects[name] != nil) == isThere)
+    }
+  }
+
+  @Test mutating func `after the clock was set back, an hour is an hour`() {
+    var objects = CarrierObjects()
+    let name = fixture.name()
+    objects[name] = fixture.known(fixture.parcel(through: [:]))
+    objects.compare(with: [:], fixture.reader([:], at: 90_000_000))
+    objects.compare(with: [:], fixture.reader([:], at: 10_000_000))
+    #expect(objects[name]?.missingSince == 10_000_000)
+    objects.compare(with: [:], fixture.reader([:], at: 10_000_000 + hour))
+    #expect(objects[name] == nil)
+  }
+
+  @Test mutating func `a fold's parcels are deleted an hour later, if they were read`() {
+    let chain = fixture.chain(fixture.creator)
+    var objects = CarrierObjects()
+    let (read, unread, waiting, fold) = (
+      fixture.name(), fixture.name(), fixture.name(), fixture.name()
+    )
+    objects[read] = fixture.known(fixture.parcel(through: [chain: 1]))
+    objects[unread] = KnownObject(
+      state: .unread, epoch: fixture.epoch.id, bytes: 4_096, firstSeen: 0, isSeen: true)
+    objects[waiting] = fixture.known(fixture.parcel(through: [chain: 1]), isCounted: false)
+    var parcel = fixture.parcel(through: [chain: 2])
+    parcel.replaces = [read, unread, waiting].sorted()
+    objects[fold] = fixture.known(parcel, firstSeen: 10_000_000)
+    let early = fixture.reader([chain: 2], at: 10_000_000 + hour - 1)
+    #expect(objects.deletable(by: early).isEmpty)
+    let due = fixture.reader([chain: 2], at: 10_000_000 + hour)
+    #expect(objects.deletable(by: due) == [read])
+    // A device that does not cover the fold leaves everything.
+    let behind = fixture.reader([chain: 1], at: 10_000_000 + hour)
+    #expect(objects.deletable(by: behind).isEmpty)
+    #expect(objects.replaceable(by: due) == [read, fold].sorted())
+  }
+
+  @Test mutating func `what does not open is deleted an hour later`() {
+    var objects = CarrierObjects()
+    let name = fixture.name()
+    objects[name] = KnownObject(
+      state: .unreadable(since: 10_000_000), epoch: fixture.epoch.id, bytes: 4_096, firstSeen: 0,
+      isSeen: true)
+    #expect(objects.deletable(by: fixture.reader([:], at: 10_000_000 + hour - 1)).isEmpty)
+    #expect(objects.deletable(by: fixture.reader([:], at: 10_000_000 + hour)) == [name])
+  }
+
+  @Test mutating func `of one author only some parcels wait`() {
+    var carrier = Carrier()
+    let reader = fixture.reader([:])
+    let chain = fixture.chain(fixture.second)
+    for _ in 0...Limits.waitingParcels {
+      let name = fixture.name()
+      carrier.objects[name] = KnownObject(
+        state: .unread, epoch: fixture.epoch.id, bytes: 4_096, firstSeen: 0, isSeen: true)
+      let parcel = fixture.parcel(by: fixture.second, above: [chain: 5], through: [chain: 6])
+      carrier.hold(name, parcel, isHeldBack: false, reader)
+    }
+    let states = carrier.objects.known.values.map(\.state)
+    #expect(states.count { if case .waiting = $0 { true } else { false } } == Limits.waitingParcels)
+    #expect(states.count { if case .unreadable = $0 { true } else { false } } == 1)
+  }
+
+  @Test mutating func `what is known of an object is restored`() {
+    let parcel = fixture.parcel(through: [fixture.chain(fixture.creator): 1])
+    for isCounted in [true, false] {
+      var object = fixture.known(parcel, isCounted: isCounted)
+      object.missingSince = 5
+      let again = KnownObject(decoding: object.encoded(), account: fixture.account)
+      #expect(again?.parcel?.stores == parcel.stores)
+      #expect(again?.missingSince == 5)
+    }
+    #expect(KnownObject(decoding: [1, 2, 3], account: fixture.account) == nil)
+  }
+}

@@ -1,0 +1,203 @@
+import Foundation
+import Kith
+import KithCore
+import KithTestSupport
+import Testing
+
+/// Nodes that exchange through storage, and never by TCP.
+@Suite(.timeLimit(.minutes(5)))
+struct CarrierTests {
+  private static let store = "com.example.test"
+
+  /// Two devices of an account that know no address of each other, with a carrier each.
+  private final class Pair: Sendable {
+    let nodes: Nodes
+    let storage = SharedStorage()
+
+    init() async throws {
+      let nodes = try await Nodes()
+      self.nodes = nodes
+      let first = nodes.first
+      let second = try await running(first) { try await nodes.join("second", by: first) }
+      try first.close()
+      try second.close()
+      for name in ["0", "second"] {
+        try CarrierList.keep([SharedStorage.settings], in: nodes.directory.child(name))
+      }
+    }
+
+    /// Opens a device that neither listens nor dials.
+    func open(_ name: String, carriers: Bool = true) async throws -> Node {
+      var configuration = Node.Configuration(directory: nodes.directory.child(name))
+      configuration.hosts = []
+      configuration.discoversPeers = false
+      configuration.servesControlSocket = false
+      if carriers { configuration.carriers = storage.opener }
+      return try await Node.open(configuration)
+    }
+
+    /// Runs a device while the body does its work.
+    func on<Result: Sendable>(
+      _ name: String, _ body: @escaping @Sendable (Node, KeyValueStore) async throws -> Result
+    ) async throws -> Result {
+      let node = try await open(name)
+      let result = try await withThrowingTaskGroup(of: Result?.self) { group in
+        group.addTask {
+          try await node.run()
+          return nil
+        }
+        group.addTask {
+          try await eventually("the carriers") {
+            node.status.carriers.first?.listedMilliseconds != nil
+          }
+          return try await body(node, node.store(CarrierTests.store))
+        }
+        defer { group.cancelAll() }
+        while let result = try await group.next() {
+          if let result { return result }
+        }
+        throw TimedOut()
+      }
+      try node.close()
+      return result
+    }
+  }
+
+  @Test func `devices that are never on together exchange through a carrier`() async throws {
+    let pair = try await Pair()
+    try await pair.on("0") { _, store in
+      try await store.commit {
+        $0.set("dark", forKey: "theme")
+        $0.set(1, forKey: "mine")
+      }
+      let report = try await store.synchronize(timeout: .seconds(30))
+      #expect(report.carriers.map(\.location) == ["/shared"])
+      #expect(!report.isComplete, "the other device has not said that it has it")
+    }
+    try await pair.on("second") { _, store in
+      try await eventually("the other's write") { store.value(forKey: "theme") == "dark" }
+      try await store.commit { $0.removeValue(forKey: "theme") }
+      let report = try await store.synchronize(timeout: .seconds(30))
+      #expect(report.carriers.count == 1)
+    }
+    try await pair.on("0") { _, store in
+      try await eventually("the removal") { store.value(forKey: "theme") == nil }
+      #expect(store.value(forKey: "mine") == 1)
+      // The other device said on the carrier what it has.
+      let report = try await store.synchronize(timeout: .seconds(30))
+      #expect(report.isComplete)
+    }
+  }
+
+  @Test func `what lies on a carrier shows nothing of the account`() async throws {
+    let pair = try await Pair()
+    try await pair.on("0") { _, store in
+      try await store.commit { $0.set("plaintext value", forKey: "plaintext key") }
+      _ = try await store.synchronize(timeout: .seconds(30))
+    }
+    let objects = pair.storage.objects
+    #expect(!objects.isEmpty)
+    for (name, bytes) in objects {
+      #expect(name.count == 32)
+      #expect(bytes.count == 4_096)
+      for text in ["plaintext", "first", "second", "com.example"] {
+        #expect(Data(bytes).range(of: Data(text.utf8)) == nil)
+      }
+    }
+    // Under one key, with random nonces.
+    let windows = objects.values.flatMap { bytes in
+      stride(from: 0, to: bytes.count - 15, by: 1).map { Array(bytes[$0..<$0 + 16]) }
+    }
+    #expect(Set(windows).count == windows.count, "two places hold the same 16 bytes")
+  }
+
+  @Test func `a carrier that cannot be used is a problem that says what to do`() async throws {
+    let pair = try await Pair()
+    try await pair.on("0") { node, store in
+      pair.storage.fail(CarrierFailure(.notThere, "The folder is not there. Plug the stick in."))
+      try await store.commit { $0.set("kept", forKey: "key") }
+      let report = try await store.synchronize(timeout: .milliseconds(200))
+      #expect(report.carriers.isEmpty)
+      try await eventually("the problem") {
+        node.status.carriers.first?.problem == "The folder is not there. Plug the stick in."
+      }
+      #expect(store.value(forKey: "key") == "kept")
+      pair.storage.fail(nil)
+      try await eventually("the carrier to hold it") {
+        _ = try await store.synchronize(timeout: .seconds(1))
+        return try !store.syncReport.carriers.isEmpty
+      }
+      #expect(node.status.carriers.first?.problem == nil)
+    }
+  }
+
+  @Test func `a node that stops puts what it has published`() async throws {
+    let pair = try await Pair()
+    try await pair.on("0") { _, store in
+      try await store.commit { $0.set("last", forKey: "key") }
+      _ = try await store.synchronize(timeout: .seconds(30))
+    }
+    // The second reads, and says so only with its last turn, as it ends.
+    try await pair.on("second") { _, store in
+      try await eventually("the write") { store.value(forKey: "key") == "last" }
+    }
+    try await pair.on("0") { _, store in
+      try await eventually("the other's word") { try store.syncReport.isComplete }
+    }
+  }
+
+  @Test func `the account's carriers are used by devices that hear of them`() async throws {
+    let pair = try await Pair()
+    let shared = CarrierSettings(
+      kind: "webdav", location: "https://example.com/kith", credentials: "user\npassword",
+      isShared: true)
+    try await pair.on("0") { node, _ in
+      let access: any NodeAccess = node
+      try await access.write(
+        [(shared.id.description, CarrierList.value(of: shared))], in: CarrierList.store)
+      try await eventually("both carriers") { node.status.carriers.count == 2 }
+      try await node.lookAtCarriers()
+      try await eventually("the deposit", seconds: 10) {
+        print("DBG", node.status.carriers, pair.storage.state.withLock { $0.operations.count })
+        try await Task.sleep(for: .milliseconds(300))
+        return node.status.carriers.allSatisfy { $0.heldSinceMilliseconds != nil }
+      }
+      // The account's own store shows nowhere.
+      #expect(!node.status.stores.contains { $0.identifier.rawValue == CarrierList.store })
+    }
+    try await pair.on("second") { node, _ in
+      try await eventually("the account's carrier") { node.status.carriers.count == 2 }
+      let shared = node.status.carriers.first { $0.isShared }
+      let carrier = try #require(shared)
+      #expect(carrier.kind == "webdav" && carrier.location == "https://example.com/kith")
+    }
+  }
+
+  @Test func `a program may not open the account's own stores`() async throws {
+    let directory = try TestDirectory()
+    let accounts = try Accounts(Accounts.Configuration(directory: directory.path))
+    let error = #expect(throws: KithError.self) { try accounts.store("kith.carriers") }
+    #expect(error?.code == .invalidStoreIdentifier)
+    try accounts.close()
+  }
+
+  @Test func `a damaged list of carriers is named`() async throws {
+    let directory = try TestDirectory()
+    try CarrierList.keep([SharedStorage.settings], in: directory.path)
+    let path = directory.child("carriers.json")
+    let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+    #expect(mode == 0o600)
+    #expect(try CarrierList.own(in: directory.path) == [SharedStorage.settings])
+    try "[".write(toFile: path, atomically: true, encoding: .utf8)
+    let error = #expect(throws: KithError.self) { try CarrierList.own(in: directory.path) }
+    #expect(error?.path == path)
+  }
+
+  @Test func `only a carrier under its own name counts`() {
+    let settings = CarrierSettings(kind: "s3", location: "https://s3.example.com/b", isShared: true)
+    let value = CarrierList.value(of: settings)
+    #expect(CarrierList.shared(in: [Key(settings.id.description): value]) == [settings])
+    #expect(CarrierList.shared(in: [Key("another"): value]).isEmpty)
+    #expect(CarrierList.shared(in: [Key(settings.id.description): "text"]).isEmpty)
+  }
+}
