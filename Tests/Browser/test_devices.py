@@ -156,3 +156,18 @@ class DeviceTests(Case):
         page.browser.wait_text("#node", "Another program runs the node.")
         page.set("theme", "blue")
         self.assertEqual(laptop.values, {"theme": "blue"})
+
+    def test_carrier(self):
+        """a carrier that holds everything, and one that is gone"""
+        laptop, desktop = self.open_both(theme="dark")
+        folder = self.folder / "nas"
+        folder.mkdir()
+        laptop.peer.kith("carrier", "add", "folder", str(folder))
+        laptop.browser.wait_text("#carriers", "Holds everything of this device")
+        self.picture(laptop.browser, "carrier")
+        desktop.peer.page.stop()
+        laptop.wait_state("Everything is on a carrier.")
+        folder.rename(self.folder / "pulled-out")
+        laptop.set("theme", "light")
+        laptop.browser.wait_text("#carriers .problem", "folder")
+        self.picture(laptop.browser, "carrier-gone")

@@ -11,7 +11,8 @@ struct FuzzTarget: Sendable {
 
 /// All of them, in the order in which they are listed.
 let fuzzTargets: [FuzzTarget] = [
-  .frames, .noise, .pairing, .discovery, .values, .messages, .changeSets, .imports, .control,
+  .frames, .noise, .pairing, .discovery, .values, .messages, .changeSets, .objects, .imports,
+  .control,
 ]
 
 /// The target of this process: the variable is handed down to the processes that libFuzzer starts.

@@ -80,7 +80,7 @@ struct FuzzDevice {
       case .report(let report):
         if reports.count < 64 { reports.append(report) }
       case .promote, .accepted, .refused, .refusedStore, .refusedMembership, .durable, .pulledAll,
-        .progress, .addresses, .leftBehind, .wake:
+        .progress, .addresses, .leftBehind, .wake, .carrier:
         break
       }
     }
