@@ -27,8 +27,8 @@ class Faults(Rig):
             return problem if problem and all(word in problem for word in words) else None
 
         problem = wait_for(f"{device.name} to say {words}", look)
-        self.assertIn(problem, device.kith("carrier", "list"))
-        self.assertIn(problem, device.kith("status"))
+        for command in (["carrier", "list"], ["status"]):
+            self.assertIn(problem.rstrip("."), device.kith(*command))
         return problem
 
     def until_shown(self, writer, reader, key, value):
