@@ -1,6 +1,7 @@
 internal import Glibc
 package import KithCore
 internal import KithCrypto
+internal import KithStorage
 
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials
@@ -55,9 +56,6 @@ package enum CarrierList {
   /// stores whose names begin with `kith.`.
   package static let store = "kith.carriers"
 
-  /// The file of a device's own carriers, with mode 0600.
-  private static func path(in directory: String) -> String { directory + "/carriers.json" }
-
   /// The most that a device uses: the first by id.
   package static var limit: Int { Limits.carriers }
 
@@ -86,7 +84,7 @@ package enum CarrierList {
   // MARK: This device's
 
   package static func own(in directory: String) throws(KithError) -> [CarrierSettings] {
-    let path = path(in: directory)
+    let path = DeviceDirectory.carriersPath(directory)
     guard FileManager.default.fileExists(atPath: path) else { return [] }
     do {
       let data = try Data(contentsOf: URL(filePath: path))
@@ -98,10 +96,11 @@ package enum CarrierList {
     }
   }
 
+  /// Writes the file of mode 0600.
   package static func keep(
     _ carriers: [CarrierSettings], in directory: String
   ) throws(KithError) {
-    let path = path(in: directory)
+    let path = DeviceDirectory.carriersPath(directory)
     do {
       let encoder = JSONEncoder()
       encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
