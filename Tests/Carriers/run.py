@@ -3,6 +3,7 @@
 import argparse
 import concurrent.futures
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -74,6 +75,8 @@ def main():
     parser.add_argument("--figures", action="store_true", help="measures instead; prints a table")
     arguments = parser.parse_args()
     sys.path[:0] = [str(HERE), str(HERE.parent / "Member")]
+    # What was made on the host is removed then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.stdout.reconfigure(line_buffering=True)
     if arguments.figures:
         import figures
