@@ -47,7 +47,11 @@ extension NodeStatus.Carrier {
     if waitsForTime {
       remarks.append("writes wait until the time is certain, at most 10 min; or: kith sync")
     }
-    if waiting > 0 { remarks.append("\(Humane.count(waiting, "parcel")) wait for earlier ones") }
+    if ahead > 0 {
+      remarks.append(
+        "\(Humane.count(ahead, "parcel")) from ahead of this clock; see: kith clock on both devices")
+    }
+    if waiting > 0 { remarks.append("waits for what \(Humane.count(waiting, "parcel")) build on") }
     if unreadable > 0 { remarks.append("\(Humane.count(unreadable, "object")) cannot be opened") }
     if vanished > 0 { remarks.append("\(Humane.count(vanished, "parcel")) vanished") }
     if foreign > 0 { remarks.append("\(Humane.count(foreign, "name")) of no known key") }

@@ -67,8 +67,10 @@ struct CarrierObjects: Sendable {
         others += 1
         continue
       }
+      // No device makes one so large.
+      let isTooLarge = bytes > Limits.objectBytes
       self[name] = KnownObject(
-        state: .unread, epoch: origin.epoch.id, bytes: bytes,
+        state: isTooLarge ? .unreadable(since: reader.now.wallMilliseconds) : .unread, epoch: origin.epoch.id, bytes: bytes,
         firstSeen: reader.now.wallMilliseconds, isSeen: true)
     }
     return others

@@ -13,7 +13,12 @@ extension Replica {
       carrier.objects += 1
       carrier.bytes += object.bytes
       switch object.state {
-      case .waiting: carrier.waiting += 1
+      case .waiting(let parcel):
+        if timeKeeper.wait(for: parcel.clock) == nil {
+          carrier.waiting += 1
+        } else {
+          carrier.ahead += 1
+        }
       case .unreadable: carrier.unreadable += 1
       case .unread, .counted, .handover: break
       }

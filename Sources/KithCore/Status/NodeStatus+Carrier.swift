@@ -17,6 +17,8 @@ extension NodeStatus {
     public var bytes = 0
     /// Parcels that wait until this device has what they are above.
     package var waiting = 0
+    /// Parcels that wait because their change sets are ahead of this device's time.
+    package var ahead = 0
     /// Objects that do not open; each is deleted after an hour.
     package var unreadable = 0
     /// Objects under names that this device does not know.
