@@ -93,7 +93,8 @@ func onThread<Value: Sendable>(
     group.addTask {
       await progress.watch(quiet: quiet, longest: longest)
       // The outcome first: work that ends early because it is abandoned may not succeed.
-      outcome.set(.failure(CarrierFailure(.unreachable, "The storage does not answer.")))
+      outcome.set(
+        .failure(CarrierFailure(.unreachable, "The storage does not answer; Kith tries again.")))
       progress.abandon()
     }
     let result = await withTaskCancellationHandler {

@@ -25,7 +25,10 @@ enum CurlCode {
     case 6:
       return CarrierFailure(.unreachable, "The host of \(origin) is not known to the resolver.")
     case 7, 28, 45:
-      return CarrierFailure(.unreachable, "\(origin) cannot be reached (libcurl \(code)).")
+      return CarrierFailure(
+        .unreachable,
+        "\(origin) cannot be reached (libcurl \(code)); see whether the address is right and the server runs."
+      )
     case 16, 18, 42, 52, 55, 56, 92:
       return CarrierFailure(
         .unreachable, "The connection to \(origin) broke off (libcurl \(code)).")

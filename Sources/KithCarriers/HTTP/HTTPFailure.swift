@@ -7,10 +7,19 @@ extension CarrierFailure {
     let (code, text): (Code, String) =
       switch answer.status {
       case 401, 403, 407:
-        (.denied, "refuses the credentials; see whether they are right and may write")
+        address.isSecure || HostRules.isLoopback(address.host)
+          ? (
+            .denied,
+            "refuses the credentials; see whether they are right and may write (kith carrier password)"
+          )
+          : (
+            .denied,
+            "refuses to let this device in: without https a password goes only as a digest, which it "
+              + "may not offer; use https"
+          )
       case 301...308: (.untrusted, "sends elsewhere; give that address if it is right")
       case 404, 410: (.notThere, "has no such directory; see whether the address is right")
-      case 408, 502, 504: (.unreachable, "does not answer in time")
+      case 408, 502, 504: (.unreachable, "does not answer in time; Kith tries again")
       case 413, 507: (.full, "has no room; make room on the storage")
       case 429, 503: (.busy, "asks to wait")
       default: (.unexpected, "gave an unexpected answer")

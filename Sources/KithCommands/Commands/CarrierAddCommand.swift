@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import Kith
 import KithCarriers
 import KithCore
@@ -79,7 +80,9 @@ struct CarrierAddCommand: AsyncParsableCommand {
         throw CommandFailure(
           .refused, "a device uses at most \(CarrierList.limit) carriers; remove one first")
       }
+      let isNew = kind == .folder && !FileManager.default.fileExists(atPath: settings.location)
       try await tryOut(settings, of: node)
+      if isNew { options.console.talk("Made the folder \(Columns.printable(settings.location)).") }
       try await known.keep(settings, with: node)
       options.console.talk(
         "Added \(settings.kind) \(Columns.printable(settings.location)), "

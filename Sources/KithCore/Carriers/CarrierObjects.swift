@@ -70,7 +70,8 @@ struct CarrierObjects: Sendable {
       // No device makes one so large.
       let isTooLarge = bytes > Limits.objectBytes
       self[name] = KnownObject(
-        state: isTooLarge ? .unreadable(since: reader.now.wallMilliseconds) : .unread, epoch: origin.epoch.id, bytes: bytes,
+        state: isTooLarge ? .unreadable(since: reader.now.wallMilliseconds) : .unread,
+        epoch: origin.epoch.id, bytes: bytes,
         firstSeen: reader.now.wallMilliseconds, isSeen: true)
     }
     return others

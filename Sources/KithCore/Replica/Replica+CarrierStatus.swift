@@ -9,7 +9,11 @@ extension Replica {
     carrier.foreign = known.foreign
     carrier.vanished = known.objects.vanished
     carrier.waitsForTime = !timeKeeper.isCertain && stores.values.contains { !$0.drafts.isEmpty }
-    for object in known.objects.known.values where object.missingSince == nil {
+    for object in known.objects.known.values {
+      guard object.missingSince == nil else {
+        carrier.missing += 1
+        continue
+      }
       carrier.objects += 1
       carrier.bytes += object.bytes
       switch object.state {

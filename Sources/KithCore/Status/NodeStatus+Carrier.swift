@@ -21,6 +21,8 @@ extension NodeStatus {
     package var ahead = 0
     /// Objects that do not open; each is deleted after an hour.
     package var unreadable = 0
+    /// Objects that the last listing lacked; after an hour they count as gone.
+    package var missing = 0
     /// Objects under names that this device does not know.
     package var foreign = 0
     /// Parcels that vanished although none replaced them, since the start.
