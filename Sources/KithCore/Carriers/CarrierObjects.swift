@@ -124,24 +124,32 @@ struct CarrierObjects: Sendable {
 
   /// What a device that starts from nothing covers with these parcels.
   ///
+  /// A parcel counts whole or not at all, as for its readers: two parcels may each be above the other
+  /// in one of two stores, if what they were above at first was lost.
+  ///
   /// - Complexity: O(*n* · *c*) in the parcels and their chains if each comes after what it is above;
   ///   at most ``Limits/carrierPasses`` times as much.
   static func reached(
     with parcels: [Parcel], _ reader: CarrierReader
   ) -> [StoreIdentifier: [ChainID: UInt64]] {
     var reached: [StoreIdentifier: [ChainID: UInt64]] = [:]
-    var left = parcels.sorted { ($0.clock, $0.author) < ($1.clock, $1.author) }.flatMap(\.stores)
-      .filter { reader.stores[$0.have.store].map(\.policy) == $0.have.policy }
+    var left = parcels.sorted { ($0.clock, $0.author) < ($1.clock, $1.author) }.map { parcel in
+      parcel.stores.filter { reader.stores[$0.have.store].map(\.policy) == $0.have.policy }
+    }
     for _ in 0..<Limits.carrierPasses where !left.isEmpty {
       let before = left.count
-      left.removeAll { store in
-        let identifier = store.have.store
-        let covered = reached[identifier] ?? [:]
-        guard
-          CarrierReader.contains(
-            store.above, in: covered, except: { reader.isIgnored($0, in: identifier) })
-        else { return false }
-        reached[identifier] = covered.merging(store.have.vector, uniquingKeysWith: max)
+      left.removeAll { stores in
+        let isReached = stores.allSatisfy { store in
+          let identifier = store.have.store
+          return CarrierReader.contains(
+            store.above, in: reached[identifier] ?? [:],
+            except: { reader.isIgnored($0, in: identifier) })
+        }
+        guard isReached else { return false }
+        for store in stores {
+          reached[store.have.store, default: [:]].merge(
+            store.have.vector, uniquingKeysWith: max)
+        }
         return true
       }
       if left.count == before { break }

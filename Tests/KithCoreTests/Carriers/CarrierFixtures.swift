@@ -49,15 +49,19 @@ struct CarrierFixture {
       firstSeen: firstSeen, isSeen: true)
   }
 
-  func reader(_ vector: [ChainID: UInt64], at wall: UInt64 = 10_000_000) -> CarrierReader {
+  func reader(
+    _ vector: [ChainID: UInt64], at wall: UInt64 = 10_000_000, empty: [StoreIdentifier] = []
+  ) -> CarrierReader {
     var timeKeeper = TimeKeeper()
     timeKeeper.update(at: Instant(wallMilliseconds: wall, monotonicMilliseconds: wall))
+    var stores: [StoreIdentifier: CarrierReader.Own] = [:]
+    for each in empty + [store] {
+      stores[each] = CarrierReader.Own(
+        vector: each == store ? vector : [:], digest: Blake2b.digest256([1]), policy: .standard,
+        refused: [])
+    }
     return CarrierReader(
-      device: creator.id,
-      stores: [
-        store: CarrierReader.Own(
-          vector: vector, digest: Blake2b.digest256([1]), policy: .standard, refused: [])
-      ],
+      device: creator.id, stores: stores,
       roster: roster, rosterDigest: roster.digest, epoch: epoch, epochs: keyring.newestFirst,
       timeKeeper: timeKeeper, parcelsBeforeFold: 2)
   }

@@ -23,6 +23,42 @@ struct CarrierObjectsTests {
     #expect(reached([second, unreachable, first]) == [mine: 4, theirs: 1])
   }
 
+  @Test func `a parcel is reached in all its stores or in none`() {
+    let (mine, theirs) = (fixture.chain(fixture.creator), fixture.chain(fixture.second))
+    let other = StoreIdentifier("com.example.Notes")!
+    func extended(
+      _ parcel: Parcel, above: [ChainID: UInt64], through: [ChainID: UInt64],
+      policy: Policy = .standard
+    ) -> Parcel {
+      var parcel = parcel
+      let have = StoreHave(store: other, vector: through, digest: nil, policy: policy)
+      parcel.stores.append(Parcel.Store(have: have, above: above))
+      return parcel
+    }
+    // The first was above a parcel with `mine` 1 of the other store, which was lost; the second brings
+    // that again, and is above what only the first has.
+    let first = extended(
+      fixture.parcel(through: [theirs: 1], clock: 1), above: [mine: 1],
+      through: [mine: 1, theirs: 1])
+    let second = extended(
+      fixture.parcel(above: [theirs: 1], through: [theirs: 1, mine: 1], clock: 2), above: [:],
+      through: [mine: 1])
+    let reader = fixture.reader([:], empty: [other])
+    #expect(CarrierObjects.reached(with: [first, second], reader).isEmpty)
+    let third = extended(fixture.parcel(through: [:], clock: 3), above: [:], through: [mine: 1])
+    let reached = CarrierObjects.reached(with: [first, second, third], reader)
+    #expect(reached[fixture.store] == [theirs: 1, mine: 1])
+    #expect(reached[other] == [mine: 1, theirs: 1])
+    // As by a reader, a store with another policy is left out.
+    var policy = Policy.standard
+    policy.keys += 1
+    let differing = extended(
+      fixture.parcel(through: [theirs: 1], clock: 1), above: [mine: 1], through: [mine: 2],
+      policy: policy)
+    let partly = CarrierObjects.reached(with: [differing], reader)
+    #expect(partly == [fixture.store: [theirs: 1]])
+  }
+
   @Test mutating func `an object counts until listings lacked it for an hour`() {
     let chain = fixture.chain(fixture.creator)
     var objects = CarrierObjects()
