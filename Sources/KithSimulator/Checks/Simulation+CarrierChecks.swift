@@ -48,7 +48,8 @@ extension Simulation {
       let lacking = vector.filter {
         $0.value > theirs[$0.key] ?? 0 && !fresh.roster.isRevoked($0.key.device)
       }
-      guard lacking.isEmpty || flooded.contains(store) else {
+      guard lacking.isEmpty || flooded.contains(store) || leavesOut(store, on: carrier, device)
+      else {
         let words = lacking.sorted { $0.key < $1.key }.map { chain, sequence in
           let author = devices.first { $0.keys.id == chain.device }?.name ?? "nobody"
           return "\(sequence) of \(author) (it has \(theirs[chain] ?? 0))"
@@ -60,6 +61,24 @@ extension Simulation {
       }
     }
     device.checkedHeld[carrier] = check
+  }
+
+  /// Whether another device's limits for a store can be in an object that this one has not listed.
+  ///
+  /// A listing may be an hour old. Meanwhile another device may replace the objects in it by its own.
+  /// A reader leaves a store out that has other limits there than its own.
+  private func leavesOut(
+    _ store: StoreIdentifier, on carrier: CarrierNumber, _ device: SimulatedDevice
+  ) -> Bool {
+    guard let deletedAt = carriers[carrier].deletedAt, deletedAt + 3_900_000_000 > now else {
+      return false
+    }
+    let policy = device.replica?.inspect(store)?.policy
+    return devices.contains { other in
+      [other.opened[store], other.replica?.inspect(store)?.policy].contains {
+        $0 != nil && $0 != policy
+      }
+    }
   }
 
   /// A device with the same keys and nothing else, after it read all objects.

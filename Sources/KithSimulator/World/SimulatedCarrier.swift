@@ -15,6 +15,8 @@ struct SimulatedCarrier {
   private(set) var changes = 0
   /// When a device last put or deleted something.
   private(set) var usedAt: UInt64 = 0
+  /// When a device last deleted something.
+  private(set) var deletedAt: UInt64?
   /// Parts of stored objects, by which two that share 16 bytes are found.
   private var blocks: [ArraySlice<UInt8>: ObjectName] = [:]
 
@@ -43,6 +45,7 @@ struct SimulatedCarrier {
     usedAt = now
     guard objects.removeValue(forKey: name) != nil else { return false }
     damaged.remove(name)
+    deletedAt = now
     note(at: now)
     return true
   }
