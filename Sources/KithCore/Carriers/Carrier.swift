@@ -147,7 +147,7 @@ struct Carrier: Sendable {
 
   private func judge(_ parcel: Parcel, _ reader: CarrierReader) -> CarrierReader.Verdict {
     let verdict = reader.judge(parcel)
-    return verdict == .ready && !objects.hasEarlierParts(of: parcel) ? .waits : verdict
+    return verdict == .ready && !objects.hasEarlierParts(of: parcel, for: reader) ? .waits : verdict
   }
 
   private func isDoubtful(
@@ -216,7 +216,7 @@ struct Carrier: Sendable {
   }
 
   func bounded(_ parcel: Parcel, _ content: [InboundMessage]) -> Parcel {
-    parcel.bounded(by: content, after: objects.earlierParts(of: parcel))
+    parcel.bounded(by: content, after: objects.earlierParts(of: parcel).compactMap(\.parcel))
   }
 
   /// A parcel waits. Of one author only some do: the others count as unreadable.

@@ -106,19 +106,20 @@ struct CarrierObjects: Sendable {
     init(_ parcel: Parcel) { (author, group) = (parcel.author, parcel.part.group) }
   }
 
-  /// Whether all earlier parts of a parcel's batch were taken in.
-  func hasEarlierParts(of parcel: Parcel) -> Bool {
-    !parcel.part.isLast
-      || Set(earlierParts(of: parcel).map(\.part.index)).count == parcel.part.index
+  /// Whether all earlier parts of a parcel's batch were taken in. One of which a store was left out
+  /// for its limits, and would not be now, was not.
+  func hasEarlierParts(of parcel: Parcel, for reader: CarrierReader) -> Bool {
+    guard parcel.part.isLast, parcel.part.index > 0 else { return true }
+    let circumstances = reader.circumstances
+    let taken = earlierParts(of: parcel).filter { [nil, circumstances].contains($0.heldBack) }
+    return Set(taken.compactMap(\.parcel?.part.index)).count == parcel.part.index
   }
 
-  func earlierParts(of parcel: Parcel) -> [Parcel] {
+  func earlierParts(of parcel: Parcel) -> [KnownObject] {
     guard parcel.part.isLast, parcel.part.index > 0 else { return [] }
-    return known.values.compactMap { object in
-      guard case .counted(let other) = object.state, Group(other) == Group(parcel),
-        other.part.index < parcel.part.index
-      else { return nil }
-      return other
+    return known.values.filter { object in
+      guard case .counted(let other) = object.state else { return false }
+      return Group(other) == Group(parcel) && other.part.index < parcel.part.index
     }
   }
 

@@ -30,8 +30,9 @@ extension Simulation {
   /// there, unless the storage itself lost or changed something since then.
   func checkHeld(by device: SimulatedDevice, on carrier: CarrierNumber) throws(Violation) {
     let id = carriers[carrier].id
+    // A revoked device cannot open what replaced the objects that it listed.
     guard let replica = device.replica, replica.heldSince(on: id) != nil, !device.isTraitor,
-      !carriers[carrier].holdsDamaged
+      !revoked.contains(device.keys.id), !carriers[carrier].holdsDamaged
     else { return }
     // A listing may be an hour old.
     if let spoiltAt = carriers[carrier].spoiltAt, spoiltAt + 3_900_000_000 > now { return }
