@@ -260,7 +260,8 @@ struct Carrier: Sendable {
   mutating func plan(
     _ reader: CarrierReader, generation: UInt8, weights: [StoreIdentifier: Int], random: UInt64
   ) -> Plan {
-    let parcels = objects.counting(for: reader)
+    // What is to be deleted is lacking already: a fold may have named it falsely.
+    let parcels = objects.counting(for: reader, without: objects.deletable(by: reader))
     let reached = CarrierObjects.reached(with: parcels, reader)
     var plan = Plan()
     plan.replaces = fold(parcels, reader, weights, random)
@@ -354,6 +355,12 @@ struct Carrier: Sendable {
     return vectors.allSatisfy { store, vector in
       CarrierReader.contains(vector, in: held.reached[store] ?? [:], except: { _ in false })
     }
+  }
+
+  /// A store's limits changed: readers with the new ones leave the store out of what is there.
+  mutating func doubt(_ store: StoreIdentifier) {
+    held?.reached[store] = nil
+    heldSince = nil
   }
 
   mutating func fail(retryAfter: UInt64?, at now: UInt64) {

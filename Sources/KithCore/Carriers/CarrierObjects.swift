@@ -84,10 +84,13 @@ struct CarrierObjects: Sendable {
   // MARK: What readers get
 
   /// The parcels that count: taken in, under the newest epoch, by members, with all parts.
-  func counting(for reader: CarrierReader, onlySeen: Bool = false) -> [Parcel] {
+  func counting(
+    for reader: CarrierReader, onlySeen: Bool = false, without left: [ObjectName] = []
+  ) -> [Parcel] {
+    let left = Set(left)
     var parts: [Group: Set<Int>] = [:]
     var parcels: [Parcel] = []
-    for object in known.values {
+    for (name, object) in known where !left.contains(name) {
       // What this device could not take in, another may not be able to either.
       guard case .counted(let parcel) = object.state, object.epoch == reader.epoch?.id,
         reader.roster.isMember(parcel.author),
@@ -178,7 +181,7 @@ struct CarrierObjects: Sendable {
   /// Objects to delete: replaced by a fold, or of an older epoch, each an hour after this device first
   /// saw what makes them unneeded; and what did not open for an hour.
   ///
-  /// Call it only if all that this device covers is on the carrier.
+  /// Delete them only if all that this device covers is in the others.
   func deletable(by reader: CarrierReader) -> [ObjectName] {
     let now = reader.now.wallMilliseconds
     var names: Set<ObjectName> = []

@@ -370,7 +370,8 @@ extension Replica {
       (batch.isUnfinished, batch.covers) = (false, [])
       batches.append(batch)
       have.isAwaited = false
-      if !parcel.part.isLast { (have.vector, have.digest) = ([:], nil) }
+      // An earlier part tells what it mends.
+      if !parcel.part.isLast, !share.isEverything { (have.vector, have.digest) = ([:], nil) }
       parcel.stores.append(
         Parcel.Store(have: have, above: share.above, isEverything: share.isEverything))
     }
@@ -400,7 +401,7 @@ extension Replica {
     parcel.rosterDigest = roster.digest
     var boxes: [[UInt8]] = []
     for member in roster.sortedMembers {
-      guard let box = epoch.sealed(to: member.boxKey, using: &entropy) else { continue }
+      guard let box = epoch.sealed(to: member.boxKey, entropy: &entropy) else { continue }
       boxes.append(box)
       parcel.recipients.append(member.device)
     }
@@ -425,22 +426,25 @@ extension Replica {
     return (object, known)
   }
 
-  private mutating func drawNumber() -> UInt64 {
+  mutating func drawNumber() -> UInt64 {
     entropy.draw(Digest128.self).bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
   }
 
   // MARK: The end of a turn
 
-  /// Deletes only while all that this device covers is on the carrier.
+  /// Deletes only if a listing shows that all of this device's data stays on the carrier: what a fold
+  /// names falsely is put again before.
   private mutating func deleteUnneeded(_ id: CarrierID) {
     let reader = carrierReader()
     guard let objects = carriers[id]?.objects else { return }
-    let reached = CarrierObjects.reached(with: objects.counting(for: reader), reader)
+    let names = objects.deletable(by: reader)
+    guard !names.isEmpty else { return endTurn(id) }
+    let left = objects.counting(for: reader, onlySeen: true, without: names)
+    let reached = CarrierObjects.reached(with: left, reader)
     let isThere = reader.stores.allSatisfy { store, own in
       CarrierReader.contains(own.vector, in: reached[store] ?? [:], except: { _ in false })
     }
-    let names = isThere ? objects.deletable(by: reader) : []
-    guard !names.isEmpty else { return endTurn(id) }
+    guard isThere else { return endTurn(id) }
     carriers[id]?.phase = .deleting(names)
     effects.append(.carrier(id, .delete(names)))
   }

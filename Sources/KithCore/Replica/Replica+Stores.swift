@@ -69,6 +69,7 @@ extension Replica {
     guard let outcome else { return }
     carryOut(outcome, in: [identifier])
     for id in links.keys { links[id]?[identifier].isMismatched = false }
+    for id in carriers.keys { carriers[id]?.doubt(identifier) }
     sendHaves(only: [identifier])
   }
 
@@ -81,10 +82,7 @@ extension Replica {
       let views = try stores[identifier]?.write(operations, author: author, clock: &timeKeeper)
       guard let views else { throw .unknownStore(identifier) }
       effects += views.map(Effect.view)
-      stores[identifier]?.waiting.append(id)
-      effects.append(.accepted(id))
-      let moment = now.monotonicMilliseconds
-      for id in carriers.keys { carriers[id]?.schedule?.wrote(at: moment) }
+      accept(id, identifier)
     } catch {
       effects.append(.refused(id, error))
     }
@@ -98,8 +96,14 @@ extension Replica {
       writes, author: author, isAlone: isAlone, clock: &timeKeeper)
     guard let outcome else { return effects.append(.refused(id, .unknownStore(identifier))) }
     carryOut(outcome, in: [identifier])
+    accept(id, identifier)
+  }
+
+  private mutating func accept(_ id: WriteID, _ identifier: StoreIdentifier) {
     stores[identifier]?.waiting.append(id)
     effects.append(.accepted(id))
+    let moment = now.monotonicMilliseconds
+    for id in carriers.keys { carriers[id]?.schedule?.wrote(at: moment) }
   }
 
   /// Stores whose adopted writes may still be in the local stores.
@@ -252,8 +256,7 @@ extension Replica {
   /// Change sets came from a session: they will have to be on the carriers too.
   private mutating func noteHeard() {
     guard !carriers.isEmpty else { return }
-    let random = entropy.draw(Digest128.self).bytes.prefix(4).reduce(0) { $0 << 8 | UInt64($1) }
-    let moment = now.monotonicMilliseconds
+    let (random, moment) = (drawNumber(), now.monotonicMilliseconds)
     for id in carriers.keys { carriers[id]?.schedule?.heard(at: moment, random: random) }
   }
 
