@@ -18,6 +18,7 @@ extension Simulation {
     guard let replica = device.replica,
       let facts = open(sealed, named: name, with: replica.objectOpener).facts
     else { throw Violation(.bounds, "\(device.name) put an object that does not open") }
+    latestPutMilliseconds = max(latestPutMilliseconds, replica.hybridClock.milliseconds)
     guard !device.isTraitor else { return }
     let disk = device.disk.durable
     for message in facts.messages { try checkSent(message, [], by: device) }
@@ -91,10 +92,9 @@ extension Simulation {
         account: account, keys: device.keys, snapshot: Founder.snapshot(roster),
         process: device.process, entropy: carrierChance)
     else { return nil }
-    // A wrong clock put what only wrong clocks take in: this one is the latest of all.
+    // A wrong clock put what only wrong clocks take in: this one is the latest that put anything.
     var instant = device.clock.instant(at: now)
-    let clocks = devices.compactMap { $0.replica?.hybridClock.milliseconds }
-    instant.wallMilliseconds = max(instant.wallMilliseconds, clocks.max() ?? 0)
+    instant.wallMilliseconds = max(instant.wallMilliseconds, latestPutMilliseconds)
     var inputs: [Input] = [
       .start(isCopy: true), .clockStatus(isSynchronised: true),
     ]
@@ -102,6 +102,8 @@ extension Simulation {
       if let policy = device.replica?.inspect(store)?.policy { inputs.append(.open(store, policy)) }
     }
     inputs.append(.carrier(carriers[carrier].id, .attached(shortestMilliseconds: 5_000)))
+    // What an object waits for may come in a later turn.
+    var turnsLeft = 2
     inputs.reverse()
     while let input = inputs.popLast() {
       for case .carrier(let id, let order) in fresh.handle(input, at: instant) {
@@ -113,8 +115,13 @@ extension Simulation {
             let opened = bytes.map { open($0, named: name, with: fresh.objectOpener) }
             inputs.insert(.carrier(id, .got(name, opened)), at: 0)
           }
-        case .put, .delete, .rest: return fresh
+        case .put, .delete: inputs.insert(.carrier(id, .failed(retryAfterMilliseconds: nil)), at: 0)
+        case .rest: break
         }
+      }
+      if inputs.isEmpty, turnsLeft > 0 {
+        turnsLeft -= 1
+        inputs.append(.carrier(carriers[carrier].id, .asked))
       }
     }
     return fresh

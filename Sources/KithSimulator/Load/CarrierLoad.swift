@@ -1,4 +1,3 @@
-internal import HeapModule
 internal import KithCore
 internal import KithCrypto
 
@@ -71,18 +70,6 @@ package struct CarrierLoad {
     case answer(Int, CarrierOrder)
   }
 
-  private struct Item: Comparable {
-    let time: UInt64
-    let order: UInt64
-    let event: Event
-
-    static func < (left: Self, right: Self) -> Bool {
-      left.time != right.time ? left.time < right.time : left.order < right.order
-    }
-
-    static func == (left: Self, right: Self) -> Bool { left.order == right.order }
-  }
-
   /// A write that not all devices show yet.
   private struct Open {
     var value: EncodedValue
@@ -106,8 +93,7 @@ package struct CarrierLoad {
   private var delays: [Int] = []
   /// Milliseconds.
   private var now: UInt64 = 0
-  private var queue = Heap<Item>()
-  private var order: UInt64 = 0
+  private var queue = EventQueue<Event>()
   private var lastWrite: UInt64 = 0
 
   /// The same setup gives the same figures. `progress` is called after each day.
@@ -140,7 +126,7 @@ package struct CarrierLoad {
     for day in 0..<setup.days {
       for _ in 0..<setup.changesPerDay {
         let writer = Int(chance.next() % UInt64(devices.count))
-        add(.write(writer), at: now + chance.next() % Self.day)
+        queue.add(.write(writer), at: now + chance.next() % Self.day)
       }
       pass(until: now + Self.day)
       progress(day + 1)
@@ -162,16 +148,10 @@ package struct CarrierLoad {
 
   // MARK: Time
 
-  private mutating func add(_ event: Event, at time: UInt64) {
-    order += 1
-    queue.insert(Item(time: time, order: order, event: event))
-  }
-
   private mutating func pass(until end: UInt64) {
-    while let first = queue.min, first.time <= end {
-      _ = queue.removeMin()
-      now = first.time
-      happen(first.event)
+    while let next = queue.next(until: end) {
+      now = next.time
+      happen(next.event)
     }
     now = end
   }
@@ -219,10 +199,10 @@ package struct CarrierLoad {
       case .persist(let mutations): try? devices[number].disk.commit(mutations)
       case .wake(let time):
         devices[number].tickAt = time
-        add(.tick(number, atMonotonic: time), at: max(now, time))
+        queue.add(.tick(number, atMonotonic: time), at: max(now, time))
       case .view(let change): show(change, on: number)
       case .carrier(_, .rest): break
-      case .carrier(_, let order): add(.answer(number, order), at: now + Self.latency)
+      case .carrier(_, let order): queue.add(.answer(number, order), at: now + Self.latency)
       default: break
       }
     }

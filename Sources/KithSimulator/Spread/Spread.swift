@@ -1,4 +1,3 @@
-internal import HeapModule
 internal import KithCore
 internal import KithCrypto
 
@@ -37,8 +36,7 @@ package struct Spread {
   private let ids: [DeviceID]
   private let account: AccountID
   var now: UInt64 = 0
-  private var queue = Heap<Item>()
-  private var order: UInt64 = 0
+  private var queue = EventQueue<Event>()
   private var nextSession: UInt64 = 1
   private var lastMessage: (bytes: [UInt8], message: InboundMessage)?
   private var lastArrivals: [Route: UInt64] = [:]
@@ -54,18 +52,6 @@ package struct Spread {
     case tick(Int, atMonotonic: UInt64)
     case plan(Int)
     case established(Int, Int)
-  }
-
-  private struct Item: Comparable {
-    let time: UInt64
-    let order: UInt64
-    let event: Event
-
-    static func < (left: Self, right: Self) -> Bool {
-      left.time != right.time ? left.time < right.time : left.order < right.order
-    }
-
-    static func == (left: Self, right: Self) -> Bool { left.order == right.order }
   }
 
   /// The same setup gives the same figures.
@@ -98,7 +84,7 @@ package struct Spread {
     for number in devices.indices {
       hand(.start(isCopy: false), to: number)
       hand(.open(Self.store, .standard), to: number)
-      add(.plan(number), at: chance.next() % Self.planMicroseconds)
+      queue.add(.plan(number), at: chance.next() % Self.planMicroseconds)
     }
     var result = SpreadResult(setup: setup)
     // The overlay forms.
@@ -142,16 +128,10 @@ package struct Spread {
 
   // MARK: Time
 
-  private mutating func add(_ event: Event, at time: UInt64) {
-    order += 1
-    queue.insert(Item(time: time, order: order, event: event))
-  }
-
   private mutating func pass(until end: UInt64) {
-    while let first = queue.min, first.time <= end {
-      _ = queue.removeMin()
-      now = first.time
-      happen(first.event)
+    while let next = queue.next(until: end) {
+      now = next.time
+      happen(next.event)
     }
     now = end
   }
@@ -173,7 +153,7 @@ package struct Spread {
       hand(.tick, to: number)
     case .plan(let number):
       plan(number)
-      add(.plan(number), at: now + Self.planMicroseconds)
+      queue.add(.plan(number), at: now + Self.planMicroseconds)
     case .established(let from, let to): connect(from, to)
     }
   }
@@ -206,7 +186,7 @@ package struct Spread {
       case .close(let session, _): disconnect(session, of: number)
       case .wake(let reading):
         devices[number].tickAt = reading
-        add(.tick(number, atMonotonic: reading), at: max(now, reading * 1_000))
+        queue.add(.tick(number, atMonotonic: reading), at: max(now, reading * 1_000))
       case .leftBehind(let behind): devices[number].overlay.setLeftBehind(behind)
       case .awaitRoom(let session):
         carryOut(devices[number].replica.handle(.room(session), at: instant), of: number)
@@ -229,7 +209,7 @@ package struct Spread {
     let time = max(
       now + delay + UInt64.random(in: setup.latency, using: &chance), lastArrivals[route] ?? 0)
     lastArrivals[route] = time
-    add(.deliver(to: peer, from: number, session, message), at: time)
+    queue.add(.deliver(to: peer, from: number, session, message), at: time)
   }
 
   // MARK: The overlay
@@ -247,7 +227,7 @@ package struct Spread {
     let connected = Set(devices[number].sessions.values.map(\.peer))
     for device in decision.dials.sorted() {
       guard let other = numbers[device], !connected.contains(other) else { continue }
-      add(
+      queue.add(
         .established(number, other), at: now + 3 * UInt64.random(in: setup.latency, using: &chance))
     }
   }

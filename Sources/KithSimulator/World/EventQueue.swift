@@ -1,8 +1,8 @@
 internal import HeapModule
 internal import KithCore
 
-/// Events by virtual time, then in the order of adding.
-struct EventQueue {
+/// Events by virtual time since the run began, then in the order of adding.
+struct EventQueue<Event> {
   private struct Item: Comparable {
     let time: UInt64
     let order: UInt64
@@ -18,7 +18,6 @@ struct EventQueue {
   private var heap = Heap<Item>()
   private var count: UInt64 = 0
 
-  /// In microseconds since the run began.
   mutating func add(_ event: Event, at time: UInt64) {
     count += 1
     heap.insert(Item(time: time, order: count, event: event))

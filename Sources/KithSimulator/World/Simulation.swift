@@ -12,7 +12,7 @@ package final class Simulation {
   let stores: [StoreIdentifier]
   /// Microseconds since the run began.
   var now: UInt64 = 0
-  var queue = EventQueue()
+  var queue = EventQueue<Event>()
   var devices: [SimulatedDevice] = []
   var connections: [ConnectionNumber: Connection] = [:]
   var sessions: [DeviceNumber: [SessionID: (connection: ConnectionNumber, end: Int)]] = [:]
@@ -41,6 +41,8 @@ package final class Simulation {
   var revoked: Set<DeviceID> = []
   var carriers: [SimulatedCarrier] = []
   var carrierChance: SeededEntropy
+  /// The latest hybrid clock of a device that put something.
+  var latestPutMilliseconds: UInt64 = 0
   /// Objects that are being put.
   var pending: [ObjectName: [UInt8]] = [:]
   /// Each object is decoded once.
