@@ -15,7 +15,7 @@ public struct CarrierConformance: Sendable {
   public struct Violation: Error, Hashable, Sendable, CustomStringConvertible {
     /// The promise.
     public var rule: Rule
-    /// What happened instead.
+    /// The storage's behaviour instead.
     public var message: String
 
     /// The rule and what happened instead.

@@ -1,4 +1,3 @@
-internal import Glibc
 package import KithCore
 internal import KithCrypto
 internal import KithStorage
@@ -59,6 +58,8 @@ package enum CarrierList {
   /// The most that a device uses: the first by id.
   package static var limit: Int { Limits.carriers }
 
+  private static let largestFile = 1 << 20
+
   // MARK: The account's
 
   package static func value(of settings: CarrierSettings) -> PropertyListValue {
@@ -85,10 +86,12 @@ package enum CarrierList {
 
   package static func own(in directory: String) throws(KithError) -> [CarrierSettings] {
     let path = DeviceDirectory.carriersPath(directory)
-    guard FileManager.default.fileExists(atPath: path) else { return [] }
+    let bytes = try KithError.mapping { () throws(StorageError) in
+      try SmallFile.read(path, atMost: largestFile)
+    }
+    guard let bytes else { return [] }
     do {
-      let data = try Data(contentsOf: URL(filePath: path))
-      return try JSONDecoder().decode([CarrierSettings].self, from: data)
+      return try JSONDecoder().decode([CarrierSettings].self, from: Data(bytes))
     } catch {
       throw KithError(
         .damaged, "The list of carriers cannot be read: \(error). Mend or remove it.", path: path,
@@ -96,25 +99,18 @@ package enum CarrierList {
     }
   }
 
-  /// Writes the file of mode 0600.
+  /// Writes the file of mode 0600. Durable on return.
   package static func keep(
     _ carriers: [CarrierSettings], in directory: String
   ) throws(KithError) {
     let path = DeviceDirectory.carriersPath(directory)
-    do {
-      let encoder = JSONEncoder()
-      encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-      let fresh = path + ".new"
-      let data = try encoder.encode(carriers)
-      guard
-        FileManager.default.createFile(
-          atPath: fresh, contents: data, attributes: [.posixPermissions: 0o600])
-      else { throw CocoaError(.fileWriteUnknown) }
-      guard rename(fresh, path) == 0 else { throw CocoaError(.fileWriteUnknown) }
-    } catch {
-      throw KithError(
-        .inputOutput, "The list of carriers cannot be written. See to the disk.", path: path,
-        cause: error)
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+    guard let data = try? encoder.encode(carriers) else {
+      throw KithError(.inputOutput, "The list of carriers cannot be written as JSON.", path: path)
+    }
+    try KithError.mapping { () throws(StorageError) in
+      try SmallFile.replace(path, with: Array(data))
     }
   }
 

@@ -92,7 +92,7 @@ public struct CarrierFailure: Error, Hashable, Sendable, CustomStringConvertible
     public static let unexpected = Code(name: "unexpected")
   }
 
-  /// What to do about it.
+  /// The kind of failure, for programs.
   public var code: Code
   /// One sentence that says what happened and what to do.
   public var message: String

@@ -129,7 +129,7 @@ public struct CarrierAddressFailure: Error, Hashable, Sendable, CustomStringConv
     public static let local = Code(name: "local")
   }
 
-  /// What to do about it.
+  /// The kind of failure, for programs.
   public var code: Code
   /// One sentence that says what is wrong.
   public var message: String

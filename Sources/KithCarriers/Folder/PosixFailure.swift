@@ -30,7 +30,7 @@ extension CarrierFailure {
 
 /// Calls again for as long as a signal interrupts the call.
 ///
-/// - Returns: What the call returns, never negative.
+/// - Returns: The call's result, never negative.
 /// - Throws: ``SystemCallFailure`` with its `errno`.
 @discardableResult
 func systemCall<Number: FixedWidthInteger>(

@@ -31,7 +31,7 @@ public final class S3Carrier: CarrierStorage {
   /// - Parameters:
   ///   - endpoint: `https://HOST[:PORT]`.
   ///   - bucket: The bucket's name. Only the bucket's owner makes it.
-  ///   - prefix: What stands before the places; empty for none.
+  ///   - prefix: The keys' beginning before the places; empty for none.
   ///   - region: The region's name; `us-east-1` for most servers.
   ///   - style: How a request names its bucket.
   ///   - credentials: An access key, or none.

@@ -50,7 +50,7 @@ struct CarrierTrial {
       { () throws(CarrierFailure) in
         let found = try await storage.get(name, from: place, limit: bytes.count)
         guard found == bytes else {
-          throw CarrierFailure(.unexpected, "What was put comes back changed, or not at all.")
+          throw CarrierFailure(.unexpected, "The storage changes or loses what is put.")
         }
       })
     _ = await trial.step(

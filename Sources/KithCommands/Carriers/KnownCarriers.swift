@@ -1,3 +1,4 @@
+import ArgumentParser
 import Kith
 import KithCore
 import KithTerminal
@@ -67,4 +68,12 @@ struct KnownCarriers {
   private func names(of carriers: [CarrierSettings]) -> String {
     carriers.map { Columns.printable($0.location, limit: 80) }.joined(separator: ", ")
   }
+}
+
+/// Which carrier a command means.
+struct CarrierArgument: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp(
+      "Its location, or a part of it. Default: the only one.", valueName: "carrier"))
+  var carrier: String?
 }

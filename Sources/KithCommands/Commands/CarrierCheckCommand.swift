@@ -13,16 +13,13 @@ struct CarrierCheckCommand: AsyncParsableCommand {
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(
-    help: ArgumentHelp(
-      "Its location, or a part of it. Default: the only one.", valueName: "carrier"))
-  var carrier: String?
+  @OptionGroup var meant: CarrierArgument
 
   func run() async throws {
     let directory = try options.accountDirectory()
     let (settings, account) = try await options.withNode { node in
       let known = try await KnownCarriers(of: node, in: directory)
-      return (try known.find(carrier), try await node.report().account)
+      return (try known.find(meant.carrier), try await node.report().account)
     }
     guard let account else { throw CommandFailure.signedOut(options.directoryURL.path) }
     let trial = await CarrierTrial.run(settings, of: account, makesPlace: false)

@@ -17,16 +17,13 @@ struct CarrierPasswordCommand: AsyncParsableCommand {
   @OptionGroup var options: CommonOptions
   @OptionGroup var credentials: CarrierCredentialsOptions
 
-  @Argument(
-    help: ArgumentHelp(
-      "Its location, or a part of it. Default: the only one.", valueName: "carrier"))
-  var carrier: String?
+  @OptionGroup var meant: CarrierArgument
 
   func run() async throws {
     let directory = try options.accountDirectory()
     let location = try await options.withNode(writes: true) { node in
       let known = try await KnownCarriers(of: node, in: directory)
-      var settings = try known.find(carrier)
+      var settings = try known.find(meant.carrier)
       guard let kind = CarrierAddress.Kind(rawValue: settings.kind), kind != .folder else {
         throw CommandFailure(.refused, "this carrier needs no credentials")
       }

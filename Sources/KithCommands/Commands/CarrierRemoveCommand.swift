@@ -16,17 +16,14 @@ struct CarrierRemoveCommand: AsyncParsableCommand {
   @Flag(name: [.short, .long], help: "Do not ask.")
   var yes = false
 
-  @Argument(
-    help: ArgumentHelp(
-      "Its location, or a part of it. Default: the only one.", valueName: "carrier"))
-  var carrier: String?
+  @OptionGroup var meant: CarrierArgument
 
   func run() async throws {
     let directory = try options.accountDirectory()
     let console = options.console
     let location = try await options.withNode { node in
       let known = try await KnownCarriers(of: node, in: directory)
-      let settings = try known.find(carrier)
+      let settings = try known.find(meant.carrier)
       guard yes || Terminal.hasInput else {
         throw CommandFailure(.refused, "standard input is no terminal; pass --yes")
       }

@@ -51,10 +51,6 @@ package final class EpochKeys: Sendable {
     }
   }
 
-  func sealed(to recipient: BoxPublicKey, using entropy: inout any Entropy) -> [UInt8]? {
-    sealed(to: recipient, entropy: &entropy)
-  }
-
   /// Returns nil if the recipient's box key is of low order.
   func sealed(to recipient: BoxPublicKey, entropy: inout some Entropy) -> [UInt8]? {
     let ephemeral = BoxSeed(random: &entropy)
