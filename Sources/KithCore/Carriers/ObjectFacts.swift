@@ -4,6 +4,8 @@ internal import KithCrypto
 package struct ObjectFacts: Sendable {
   package var author: DeviceID
   package var isHandover: Bool
+  /// The same in all parts of a parcel.
+  package var group: UInt64
   /// What its reader covers before, and afterwards.
   package var stores: [StoreIdentifier: (above: [ChainID: UInt64], through: [ChainID: UInt64])]
   package var replaces: [ObjectName]
@@ -34,7 +36,7 @@ extension ObjectOpener {
 extension ObjectFacts {
   fileprivate init(_ parcel: Parcel, _ messages: [InboundMessage], isHandover: Bool) {
     self.init(
-      author: parcel.author, isHandover: isHandover,
+      author: parcel.author, isHandover: isHandover, group: parcel.part.group,
       stores: Dictionary(
         parcel.stores.map { ($0.have.store, (above: $0.above, through: $0.have.vector)) },
         uniquingKeysWith: { first, _ in first }),

@@ -59,7 +59,8 @@ struct History {
       for id in order {
         guard let write = writes[id], write.device == device, write.store == store,
           write.clock == old.clock || write.copied.contains(old.clock),
-          write.operations == old.operations
+          // Of the others, an entry of another device took the place.
+          old.operations.allSatisfy(write.operations.contains)
         else { continue }
         writes[id]?.hasMadeWay = true
       }
