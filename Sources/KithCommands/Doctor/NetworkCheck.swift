@@ -26,6 +26,12 @@ struct NetworkCheck: Check {
     {
       return [finding(.note, tried: tried, seen: "\(seen); the node serves this host alone")]
     }
+    // A folder needs none either.
+    if patient.isRunning,
+      patient.report?.carriers.contains(where: { $0.kind == "folder" && $0.problem == nil }) == true
+    {
+      return [finding(.note, tried: tried, seen: "\(seen); the node exchanges through a folder")]
+    }
     return [
       finding(
         .problem, tried: tried, seen: seen,

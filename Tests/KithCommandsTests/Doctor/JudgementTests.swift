@@ -172,7 +172,7 @@ struct JudgementTests {
 
   // MARK: Network
 
-  @Test func `a host without an address is a problem, but for a node of this host alone`() throws {
+  @Test func `a host without an address is a problem, unless its node needs none`() throws {
     func interface(_ name: String, hasCarrier: Bool = true) -> LinkInterface {
       LinkInterface(
         index: 2, name: name, isLoopback: false, hasCarrier: hasCarrier, takesMulticast: true)
@@ -190,6 +190,11 @@ struct JudgementTests {
     #expect(everywhere.map(\.verdict) == [.problem])
     let local = report(listening: ["127.0.0.1:4114", "[::1]:4114"])
     #expect(check.findings([], of: running(local)).map(\.verdict) == [.note])
+    var stick = report(listening: ["[::]:4114"])
+    stick.carriers = [NodeStatus.Carrier(kind: "folder", location: "/nas", isShared: false)]
+    #expect(check.findings([], of: running(stick)).map(\.verdict) == [.note])
+    stick.carriers[0].problem = "The folder is not there."
+    #expect(check.findings([], of: running(stick)).map(\.verdict) == [.problem])
   }
 
   @Test func `a clock that is behind its own files is a problem`() {
