@@ -31,9 +31,8 @@ extension Simulation {
   /// there, unless the storage itself lost or changed something since then.
   func checkHeld(by device: SimulatedDevice, on carrier: CarrierNumber) throws(Violation) {
     let id = carriers[carrier].id
-    // A revoked device cannot open what replaced the objects that it listed.
     guard let replica = device.replica, replica.heldSince(on: id) != nil, !device.isTraitor,
-      !revoked.contains(device.keys.id), !carriers[carrier].holdsDamaged
+      !isLeftBehind(device, replica.roster), !carriers[carrier].holdsDamaged
     else { return }
     // A listing may be an hour old.
     if let spoiltAt = carriers[carrier].spoiltAt, spoiltAt + 3_900_000_000 > now { return }
@@ -63,6 +62,13 @@ extension Simulation {
       }
     }
     device.checkedHeld[carrier] = check
+  }
+
+  /// Whether a device is revoked, or a member only through one that is. It may not know that yet, and
+  /// cannot open what replaced the objects that it listed.
+  private func isLeftBehind(_ device: SimulatedDevice, _ roster: Roster) -> Bool {
+    revoked.contains(device.keys.id)
+      || revoked.contains { roster.dependents(of: $0).contains(device.keys.id) }
   }
 
   /// Whether another device's limits for a store can be in an object that this one has not listed.

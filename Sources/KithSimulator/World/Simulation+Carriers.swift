@@ -135,8 +135,14 @@ extension Simulation {
       if device == nil, Bool.random(using: &carrierChance) { return [] }
       return [put(bytes, as: object.name, on: carrier)]
     case .delete(let names):
-      for name in names where !strikes(.delete) {
-        if carriers[carrier].delete(name, at: now) { tally.count("objects deleted") }
+      for name in names where !strikes(.delete) && carriers[carrier].delete(name, at: now) {
+        tally.count("objects deleted")
+        // A clock that jumped made an hour of the moment since it did not open.
+        if !faults.isDisjoint(with: [.clockStep, .farClock]),
+          device?.replica?.couldNotOpen(name, on: carriers[carrier].id) == true
+        {
+          carriers[carrier].lose([name], at: now)
+        }
       }
       if strikes(.delete) { return [.failed(retryAfterMilliseconds: nil)] }
       return [.deleted]
