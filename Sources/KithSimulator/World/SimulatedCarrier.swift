@@ -7,7 +7,7 @@ struct SimulatedCarrier {
   private(set) var objects: [ObjectName: [UInt8]] = [:]
   /// Its listings and when each began, oldest first.
   private var past: [(time: UInt64, sizes: [ObjectName: Int])] = [(0, [:])]
-  private var copy: [ObjectName: [UInt8]]?
+  private var copy: (objects: [ObjectName: [UInt8]], damaged: Set<ObjectName>)?
   /// When the storage itself last lost, changed or brought back something.
   private(set) var spoiltAt: UInt64?
   /// Objects that changed and kept their size: no listing shows that.
@@ -86,13 +86,12 @@ struct SimulatedCarrier {
     spoil(at: now)
   }
 
-  mutating func keepCopy() { copy = objects }
+  mutating func keepCopy() { copy = (objects, damaged) }
 
   /// Returns whether there was a copy.
   mutating func setBack(at now: UInt64) -> Bool {
     guard let copy else { return false }
-    objects = copy
-    // The copy may be of damaged objects.
+    (objects, damaged) = copy
     spoil(at: now)
     return true
   }
