@@ -260,7 +260,7 @@ struct Carrier: Sendable {
   mutating func plan(
     _ reader: CarrierReader, generation: UInt8, weights: [StoreIdentifier: Int], random: UInt64
   ) -> Plan {
-    // What is to be deleted is lacking already: a fold may have named it falsely.
+    // An object to be deleted counts as lacking: a fold may have named it falsely.
     let parcels = objects.counting(for: reader, without: objects.deletable(by: reader))
     let reached = CarrierObjects.reached(with: parcels, reader)
     var plan = Plan()

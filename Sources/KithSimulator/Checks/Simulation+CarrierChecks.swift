@@ -108,7 +108,7 @@ extension Simulation {
       if let policy = device.replica?.inspect(store)?.policy { inputs.append(.open(store, policy)) }
     }
     inputs.append(.carrier(carriers[carrier].id, .attached(shortestMilliseconds: 5_000)))
-    // What an object waits for may come in a later turn.
+    // An object may wait for another that comes in a later turn.
     var turnsLeft = 2
     inputs.reverse()
     while let input = inputs.popLast() {
