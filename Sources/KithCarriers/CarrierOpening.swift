@@ -10,8 +10,11 @@ public import Kith
 /// An address that came from another device is used only with https, and only if its host is not on
 /// this computer or its link.
 ///
-/// - Throws: ``CarrierFailure`` with `unexpected` for another kind or a malformed address, `untrusted` or
-///   `denied` as ``storage(at:credentials:options:)`` does.
+/// It sends nothing yet. A program gives it settings of its own to try a storage, or to wrap it.
+///
+/// - Throws: ``CarrierFailure``: `unexpected` for a kind that is not known or a malformed address, `denied`
+///   for credentials of another kind or that may not be sent there, `untrusted` for an address that
+///   another device may not give.
 @Sendable public func openCarrier(
   _ settings: CarrierSettings
 ) throws(CarrierFailure) -> any CarrierStorage {
@@ -19,21 +22,28 @@ public import Kith
     let kinds = CarrierAddress.Kind.allCases.map(\.rawValue).joined(separator: ", ")
     throw CarrierFailure(.unexpected, "This program knows only carriers of these kinds: \(kinds).")
   }
-  let address: CarrierAddress
-  do throws(CarrierAddressFailure) {
-    address = try CarrierAddress(kind, settings.location)
-  } catch {
-    throw CarrierFailure(.unexpected, error.message)
-  }
-  let credentials: CarrierCredentials
-  do throws(CarrierCredentialsFailure) {
-    credentials = try CarrierCredentials(
-      parsing: Array((settings.credentials ?? "").utf8), for: kind)
-  } catch {
-    throw CarrierFailure(.denied, error.message)
-  }
   return try storage(
-    at: address, credentials: credentials,
+    at: CarrierAddress(kind, settings.location),
+    credentials: CarrierCredentials(parsing: Array((settings.credentials ?? "").utf8), for: kind),
     options: CarrierOptions(
       authorityFile: settings.authorityFile, allowsLocal: !settings.isShared))
+}
+
+/// The storage of an address, with credentials that fit it.
+func storage(
+  at address: CarrierAddress, credentials: CarrierCredentials, options: CarrierOptions = .init()
+) throws(CarrierFailure) -> any CarrierStorage {
+  if !options.allowsLocal, let refusal = address.refusalFromAccount { throw refusal }
+  switch (address.kind, address.url, address.bucket, credentials) {
+  case (.folder, _, _, .none):
+    return FolderCarrier(path: address.location, quiet: options.quiet)
+  case (.webdav, let url?, _, .none), (.webdav, let url?, _, .password),
+    (.webdav, let url?, _, .bearer):
+    return try WebDAVCarrier(url, credentials, options)
+  case (.s3, _, let bucket?, .none), (.s3, _, let bucket?, .s3):
+    return S3Carrier(bucket, credentials, options)
+  default:
+    throw CarrierFailure(
+      .denied, "\(credentials) cannot sign in to a carrier of kind \(address.kind.rawValue).")
+  }
 }

@@ -24,7 +24,6 @@ struct AddressTests {
     let address = try CarrierAddress(kind, text)
     #expect(address.location == normal)
     #expect(try CarrierAddress(kind, normal) == address)
-    #expect(address.isShareable == (kind != .folder))
   }
 
   @Test(arguments: [
@@ -47,46 +46,57 @@ struct AddressTests {
     (.s3, "https://s3.example/bucket?acl=1"), (.s3, "https://s3.example/bucket/a%2Fb"),
   ])
   func otherTextIsRefused(_ kind: CarrierAddress.Kind, _ text: String) {
-    let failure = #expect(throws: CarrierAddressFailure.self) { try CarrierAddress(kind, text) }
-    #expect(failure?.code == .malformed)
+    let failure = #expect(throws: CarrierFailure.self) { try CarrierAddress(kind, text) }
+    #expect(failure?.code == .unexpected)
   }
 
   @Test func passwordsInURLsAreRefusedAndNotRepeated() throws {
-    let failure = try #require(throws: CarrierAddressFailure.self) {
+    let failure = try #require(throws: CarrierFailure.self) {
       try CarrierAddress(.webdav, "https://me:hunter2@cloud.example/")
     }
-    #expect(failure.code == .holdsSecret)
+    #expect(failure.code == .unexpected)
     #expect(!failure.message.contains("hunter2"))
     #expect(failure.message.contains("file"))
   }
 
   @Test func longTextIsRefused() {
     let text = "https://x.example/" + String(repeating: "a", count: 3_000)
-    let failure = #expect(throws: CarrierAddressFailure.self) { try CarrierAddress(.webdav, text) }
-    #expect(failure?.code == .tooLong)
+    let failure = #expect(throws: CarrierFailure.self) { try CarrierAddress(.webdav, text) }
+    #expect(failure?.code == .unexpected)
   }
+
+  private static let isLocal = "on this computer or link"
 
   @Test(arguments: [
     ("https://cloud.example/", nil), ("https://192.168.1.2/", nil), ("https://[2001:db8::1]/", nil),
-    ("http://cloud.example/", CarrierAddressFailure.Code.notSecure),
-    ("https://localhost/", .local), ("https://a.localhost/", .local),
-    ("https://nas.local/", .local),
-    ("https://nas/", .local), ("https://127.0.0.1/", .local), ("https://127.8.9.1/", .local),
-    ("https://0.0.0.0/", .local), ("https://169.254.1.1/", .local), ("https://224.0.0.1/", .local),
-    ("https://255.255.255.255/", .local), ("https://[::1]/", .local), ("https://[::]/", .local),
-    ("https://[fe80::1]/", .local), ("https://[febf::1]/", .local), ("https://[ff02::1]/", .local),
-    ("https://[::ffff:127.0.0.1]/", .local), ("https://[::127.0.0.1]/", .local),
-    ("https://[64:ff9b::7f00:1]/", .local), ("https://[::ffff:192.168.1.2]/", nil),
+    ("http://cloud.example/", "begins with https"),
+    ("https://localhost/", Self.isLocal), ("https://a.localhost/", Self.isLocal),
+    ("https://nas.local/", Self.isLocal),
+    ("https://nas/", Self.isLocal), ("https://127.0.0.1/", Self.isLocal),
+    ("https://127.8.9.1/", Self.isLocal),
+    ("https://0.0.0.0/", Self.isLocal), ("https://169.254.1.1/", Self.isLocal),
+    ("https://224.0.0.1/", Self.isLocal),
+    ("https://255.255.255.255/", Self.isLocal), ("https://[::1]/", Self.isLocal),
+    ("https://[::]/", Self.isLocal),
+    ("https://[fe80::1]/", Self.isLocal), ("https://[febf::1]/", Self.isLocal),
+    ("https://[ff02::1]/", Self.isLocal),
+    ("https://[::ffff:127.0.0.1]/", Self.isLocal), ("https://[::127.0.0.1]/", Self.isLocal),
+    ("https://[64:ff9b::7f00:1]/", Self.isLocal), ("https://[::ffff:192.168.1.2]/", nil),
   ])
   func addressesOfOtherDevicesMayNotLeadHere(
-    _ text: String, _ code: CarrierAddressFailure.Code?
+    _ text: String, _ reason: String?
   ) throws {
     let address = try CarrierAddress(.webdav, text)
-    #expect(address.refusalFromAccount?.code == code)
+    let refusal = address.refusalFromAccount
+    #expect((refusal == nil) == (reason == nil))
+    if let refusal, let reason {
+      #expect(refusal.code == .untrusted)
+      #expect(refusal.message.contains(reason))
+    }
   }
 
   @Test func foldersOfOtherDevicesAreRefused() throws {
-    #expect(try CarrierAddress(.folder, "/a").refusalFromAccount?.code == .notShareable)
+    #expect(try CarrierAddress(.folder, "/a").refusalFromAccount?.code == .untrusted)
   }
 
   @Test(arguments: [

@@ -12,18 +12,25 @@ struct WebDAVServerTests {
     .password(user: "kith", SecretText(Array(text.utf8)))
   }
 
+  private func open(
+    _ url: String, _ credentials: CarrierCredentials, _ authorityFile: String? = nil
+  ) throws -> any CarrierStorage {
+    try storage(
+      at: CarrierAddress(.webdav, url), credentials: credentials,
+      options: CarrierOptions(authorityFile: authorityFile))
+  }
+
   /// Runs the suite against a collection, and checks that another password is refused.
   private func check(
     _ url: String, _ credentials: CarrierCredentials, authorityFile: String? = nil
   ) async throws {
     let conformance = CarrierConformance(place: freshPlace) {
-      try WebDAVCarrier(url: url, credentials: credentials, authorityFile: authorityFile)
+      try open(url, credentials, authorityFile)
     }
     await expectConformance(conformance)
     guard case .password = credentials else { return }
     for wrong in [Self.password("open barley"), .none] {
-      let carrier = try WebDAVCarrier(
-        url: url, credentials: wrong, authorityFile: authorityFile)
+      let carrier = try open(url, wrong, authorityFile)
       await expectFailure(.denied) { try await carrier.makePlace(freshPlace()) }
       await expectFailure(.denied) { _ = try await carrier.list(freshPlace(), limit: 1) }
       await expectFailure(.denied) { try await carrier.put([1], as: "aa", in: freshPlace()) }
@@ -44,7 +51,7 @@ struct WebDAVServerTests {
     let url = server.url("secure", "basic")
     try await check(url, Self.password(), authorityFile: "\(server.folder)/ca.pem")
     // The system's authorities do not know this one.
-    let carrier = try WebDAVCarrier(url: url, credentials: Self.password())
+    let carrier = try open(url, Self.password())
     await expectFailure(.untrusted) { try await carrier.makePlace(freshPlace()) }
   }
 
@@ -72,7 +79,7 @@ struct WebDAVServerTests {
   @Test(.enabled(if: apacheIsThere, "Debian's apache2-bin is missing"))
   func filesOfOthersAreNoObjects() async throws {
     let server = try await StorageServer(.apache)
-    let carrier = try WebDAVCarrier(url: server.url("plain", "open"), credentials: .none)
+    let carrier = try open(server.url("plain", "open"), .none)
     let place = freshPlace()
     try await carrier.makePlace(place)
     try await carrier.put([1, 2, 3], as: "aa", in: place)
@@ -88,7 +95,7 @@ struct WebDAVServerTests {
   @Test(.enabled(if: StorageServer.Kind.rclone.isThere, "Debian's rclone is missing"))
   func aServerThatIsKilledFailsThePut() async throws {
     let server = try await StorageServer(.rclone)
-    let carrier = try WebDAVCarrier(url: server.url(), credentials: Self.password())
+    let carrier = try open(server.url(), Self.password())
     let place = freshPlace()
     try await carrier.makePlace(place)
     let bytes = [UInt8](repeating: 7, count: 4 << 20)

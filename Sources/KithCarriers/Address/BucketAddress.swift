@@ -1,3 +1,5 @@
+import Kith
+
 /// The parts of an S3 URL.
 struct BucketAddress: Hashable, Sendable {
   var endpoint: WebAddress
@@ -7,10 +9,10 @@ struct BucketAddress: Hashable, Sendable {
   var region: String
   var style: S3Carrier.Style
 
-  init(_ url: WebAddress) throws(CarrierAddressFailure) {
+  init(_ url: WebAddress) throws(CarrierFailure) {
     guard let bucket = url.segments.first, Self.isBucket(bucket) else {
-      throw CarrierAddressFailure(
-        .malformed, "An S3 address has a bucket: https://ENDPOINT/BUCKET[/PREFIX].")
+      throw CarrierFailure(
+        .unexpected, "An S3 address has a bucket: https://ENDPOINT/BUCKET[/PREFIX].")
     }
     self.bucket = bucket
     prefix = try Self.prefix(url.segments.dropFirst())
@@ -25,8 +27,8 @@ struct BucketAddress: Hashable, Sendable {
       case ("style", "path") where style == nil: style = .path
       case ("style", "host") where style == nil: style = .host
       default:
-        throw CarrierAddressFailure(
-          .malformed, "An S3 address may have ?region=NAME and &style=host or path, once each.")
+        throw CarrierFailure(
+          .unexpected, "An S3 address may have ?region=NAME and &style=host or path, once each.")
       }
     }
     self.region = region ?? Self.region(ofHost: url.host) ?? "us-east-1"
@@ -35,10 +37,10 @@ struct BucketAddress: Hashable, Sendable {
 
   private static func prefix(
     _ segments: ArraySlice<String>
-  ) throws(CarrierAddressFailure) -> String {
+  ) throws(CarrierFailure) -> String {
     let names = segments.compactMap { PercentCoding.decode($0) }
     guard names.allSatisfy({ !$0.contains("/") }) else {
-      throw CarrierAddressFailure(.malformed, "A part of an S3 prefix has no “/” in it.")
+      throw CarrierFailure(.unexpected, "A part of an S3 prefix has no “/” in it.")
     }
     return names.map { $0 + "/" }.joined()
   }

@@ -1,3 +1,5 @@
+import Kith
+
 /// The parts of an http or https URL.
 ///
 /// Only one way to write each address passes, so that no two parsers can read it differently.
@@ -17,37 +19,37 @@ struct WebAddress: Hashable, Sendable {
     var value: String
   }
 
-  init(_ text: String) throws(CarrierAddressFailure) {
+  init(_ text: String) throws(CarrierFailure) {
     var rest: Substring
     if let secure = text.dropping(scheme: "https://") {
       (isSecure, rest) = (true, secure)
     } else if let plain = text.dropping(scheme: "http://") {
       (isSecure, rest) = (false, plain)
     } else {
-      throw CarrierAddressFailure(.malformed, "An address begins with https:// or http://.")
+      throw CarrierFailure(.unexpected, "An address begins with https:// or http://.")
     }
     let authority = rest.prefix { !"/?#".contains($0) }
     guard !authority.contains("@") else {
-      throw CarrierAddressFailure(
-        .holdsSecret,
+      throw CarrierFailure(
+        .unexpected,
         "An address has no user or password; they are asked for, or read from a file.")
     }
     (host, port) = try Self.split(authority)
     if port == (isSecure ? 443 : 80) { port = nil }
     rest = rest.dropFirst(authority.count)
     guard !rest.contains("#") else {
-      throw CarrierAddressFailure(.malformed, "An address has no “#”.")
+      throw CarrierFailure(.unexpected, "An address has no “#”.")
     }
     let path = rest.prefix { $0 != "?" }
     segments = path.split(separator: "/").map(String.init)
     guard segments.allSatisfy(Self.isSegment) else {
-      throw CarrierAddressFailure(
-        .malformed, "In the path “\(path)”, percent-encode what is no letter, digit or “-._~”.")
+      throw CarrierFailure(
+        .unexpected, "In the path “\(path)”, percent-encode what is no letter, digit or “-._~”.")
     }
     for part in rest.dropFirst(path.count).dropFirst().split(separator: "&") {
       let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard pair.count == 2, pair.allSatisfy(ObjectNames.isObject) else {
-        throw CarrierAddressFailure(.malformed, "The parameter “\(part)” is not understood.")
+        throw CarrierFailure(.unexpected, "The parameter “\(part)” is not understood.")
       }
       query.append(Parameter(name: String(pair[0]), value: String(pair[1])))
     }
@@ -74,14 +76,14 @@ struct WebAddress: Hashable, Sendable {
 
   private static func split(
     _ authority: Substring
-  ) throws(CarrierAddressFailure) -> (String, Int?) {
+  ) throws(CarrierFailure) -> (String, Int?) {
     let host: Substring
     var rest: Substring
     if authority.hasPrefix("[") {
       host = authority.dropFirst().prefix { $0 != "]" }
       rest = authority.dropFirst(host.count + 1)
       guard rest.hasPrefix("]") else {
-        throw CarrierAddressFailure(.malformed, "The host has no “]”.")
+        throw CarrierFailure(.unexpected, "The host has no “]”.")
       }
       rest = rest.dropFirst()
     } else {
@@ -90,12 +92,12 @@ struct WebAddress: Hashable, Sendable {
     }
     let name = host.lowercased()
     guard HostRules.isHost(name), name.contains(":") == authority.hasPrefix("[") else {
-      throw CarrierAddressFailure(.malformed, "“\(host)” is no host.")
+      throw CarrierFailure(.unexpected, "“\(host)” is no host.")
     }
     if rest.isEmpty { return (name, nil) }
     guard rest.hasPrefix(":"), rest.count <= 6, rest.dropFirst().allSatisfy(\.isNumber),
       let port = Int(rest.dropFirst()), (1...65_535).contains(port)
-    else { throw CarrierAddressFailure(.malformed, "“\(rest)” is no port.") }
+    else { throw CarrierFailure(.unexpected, "“\(rest)” is no port.") }
     return (name, port)
   }
 

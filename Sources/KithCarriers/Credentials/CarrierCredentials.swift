@@ -1,5 +1,7 @@
+package import Kith
+
 /// The secrets that sign in to a carrier. They never show in descriptions, failures or addresses.
-public enum CarrierCredentials: Sendable, CustomStringConvertible, CustomReflectable {
+package enum CarrierCredentials: Sendable, CustomStringConvertible, CustomReflectable {
   /// A folder, or a storage that is open to all.
   case none
   /// For WebDAV; sent as the server asks, digest (RFC 7616) or basic (RFC 7617).
@@ -19,47 +21,38 @@ public enum CarrierCredentials: Sendable, CustomStringConvertible, CustomReflect
   ///
   /// Empty text is ``none``. A line ends with LF or CR LF. The caller overwrites `text`.
   ///
-  /// - Throws: ``CarrierCredentialsFailure``, which says the form that is expected.
-  public init(
+  /// - Throws: ``CarrierFailure/Code/denied``, with the form that is expected.
+  package init(
     parsing text: [UInt8], for kind: CarrierAddress.Kind
-  ) throws(CarrierCredentialsFailure) {
+  ) throws(CarrierFailure) {
     guard text.count <= CarrierLimits.credentialBytes else {
-      throw CarrierCredentialsFailure(
-        "A file with credentials has at most \(CarrierLimits.credentialBytes) bytes.")
+      throw CarrierFailure(
+        .denied, "A file with credentials has at most \(CarrierLimits.credentialBytes) bytes.")
     }
     var lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
       .map { $0.last == UInt8(ascii: "\r") ? $0.dropLast() : $0 }
     if lines.last?.isEmpty == true { lines.removeLast() }
     guard lines.allSatisfy({ line in !line.contains { $0 < 0x20 || $0 == 0x7F } }) else {
-      throw CarrierCredentialsFailure("Credentials have no control characters.")
+      throw CarrierFailure(.denied, "Credentials have no control characters.")
     }
     switch (kind, lines.count) {
     case (_, 0): self = .none
     case (.webdav, 1): self = .bearer(SecretText(lines[0]))
     case (.webdav, 2): self = .password(user: try Self.name(lines[0]), SecretText(lines[1]))
     case (.s3, 2): self = .s3(accessKey: try Self.name(lines[0]), SecretText(lines[1]))
-    case (.folder, _): throw CarrierCredentialsFailure("A folder needs no credentials.")
+    case (.folder, _): throw CarrierFailure(.denied, "A folder needs no credentials.")
     case (.webdav, _):
-      throw CarrierCredentialsFailure(
+      throw CarrierFailure(
+        .denied,
         "WebDAV credentials are a line with the user and one with the password, or one token.")
     case (.s3, _):
-      throw CarrierCredentialsFailure(
-        "S3 credentials are a line with the access key and one with the secret key.")
-    }
-  }
-
-  /// The text that ``init(parsing:for:)`` reads. The caller overwrites it after use.
-  public var text: [UInt8] {
-    switch self {
-    case .none: []
-    case .bearer(let token): token.withUnsafeBytes { Array($0) }
-    case .password(let name, let secret), .s3(let name, let secret):
-      secret.withUnsafeBytes { Array(name.utf8) + [UInt8(ascii: "\n")] + Array($0) }
+      throw CarrierFailure(
+        .denied, "S3 credentials are a line with the access key and one with the secret key.")
     }
   }
 
   /// The kind of credentials.
-  public var description: String {
+  package var description: String {
     switch self {
     case .none: "no credentials"
     case .password: "a user and a password"
@@ -69,25 +62,14 @@ public enum CarrierCredentials: Sendable, CustomStringConvertible, CustomReflect
   }
 
   /// Hides user and secret from `dump`.
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 
   private static func name(
     _ line: ArraySlice<UInt8>
-  ) throws(CarrierCredentialsFailure) -> String {
+  ) throws(CarrierFailure) -> String {
     guard !line.isEmpty, let name = String(validating: line, as: UTF8.self) else {
-      throw CarrierCredentialsFailure("The first line of the credentials is empty or not UTF-8.")
+      throw CarrierFailure(.denied, "The first line of the credentials is empty or not UTF-8.")
     }
     return name
   }
-}
-
-/// The reason why credentials cannot be used. It holds no secret.
-public struct CarrierCredentialsFailure: Error, Hashable, Sendable, CustomStringConvertible {
-  /// One sentence that says the form that is expected.
-  public var message: String
-
-  init(_ message: String) { self.message = message }
-
-  /// The message.
-  public var description: String { message }
 }

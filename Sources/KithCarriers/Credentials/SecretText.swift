@@ -1,12 +1,12 @@
 import Glibc
 
 /// A secret's bytes, overwritten with zeros at the end of its life. It never shows in descriptions.
-public final class SecretText: @unchecked Sendable, CustomStringConvertible, CustomReflectable {
+package final class SecretText: @unchecked Sendable, CustomStringConvertible, CustomReflectable {
   // Unchecked: the memory is written only in `init` and `deinit`.
   private let bytes: UnsafeMutableRawBufferPointer
 
   /// Copies bytes; the source keeps its own.
-  public init(_ source: some Collection<UInt8>) {
+  init(_ source: some Collection<UInt8>) {
     bytes = .allocate(byteCount: source.count, alignment: 1)
     bytes.copyBytes(from: source)
   }
@@ -17,16 +17,16 @@ public final class SecretText: @unchecked Sendable, CustomStringConvertible, Cus
   }
 
   /// The pointer is valid only during the call.
-  public func withUnsafeBytes<Value, Failure: Error>(
+  func withUnsafeBytes<Value, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Value
   ) throws(Failure) -> Value {
     try body(UnsafeRawBufferPointer(bytes))
   }
 
   /// Says that it is a secret.
-  public var description: String { "a secret" }
+  package var description: String { "a secret" }
   /// Hides the bytes from `dump` and debuggers' summaries.
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 
   /// A copy that ends with a zero, for C. It is overwritten after the call.
   func withCString<Value>(_ body: (UnsafePointer<CChar>) -> Value) -> Value {

@@ -1,35 +1,31 @@
 import Glibc
-public import Kith
+import Kith
 import Synchronization
 
 /// A folder that something else brings to the other devices: Syncthing, NFS, SMB, a USB stick.
 ///
 /// An object is a regular file. It is written under a temporary name, made durable, and renamed.
 /// Symbolic links, sub-directories and files of other programs are no objects.
-public final class FolderCarrier: CarrierStorage {
+final class FolderCarrier: CarrierStorage {
   private let path: String
   private let quiet: Duration
   private let threads = BlockingThreads(count: CarrierLimits.folderThreads)
   /// Temporary files by the time this process first saw them.
   private let temporaryFiles = Mutex<[String: ContinuousClock.Instant]>([:])
 
-  /// - Parameter path: An absolute path. Only ``makePlace(_:)`` makes a missing folder.
-  public convenience init(path: String) {
-    self.init(path: path, quiet: CarrierLimits.quiet)
-  }
-
-  init(path: String, quiet: Duration) {
+  /// The folder at an absolute path. Only ``makePlace(_:)`` makes one that is missing.
+  init(path: String, quiet: Duration = CarrierLimits.quiet) {
     self.path = path
     self.quiet = quiet
   }
 
   /// Makes the place, and the folder if it is missing.
-  public func makePlace(_ place: String) async throws(CarrierFailure) {
+  func makePlace(_ place: String) async throws(CarrierFailure) {
     try await at(place, "make the folder", creating: true) { _, _ in }
   }
 
   /// Lists the regular files whose names are objects'.
-  public func list(
+  func list(
     _ place: String, limit: Int
   ) async throws(CarrierFailure) -> [CarrierObject] {
     let (objects, temporary) = try await at(place, "list the folder") {
@@ -58,7 +54,7 @@ public final class FolderCarrier: CarrierStorage {
   }
 
   /// Reads a file; nil if there is none of that name, or it is no regular file.
-  public func get(
+  func get(
     _ name: String, from place: String, limit: Int
   ) async throws(CarrierFailure) -> [UInt8]? {
     try ObjectNames.checked(name)
@@ -68,7 +64,7 @@ public final class FolderCarrier: CarrierStorage {
   }
 
   /// Writes a temporary file, makes it durable and renames it.
-  public func put(
+  func put(
     _ bytes: [UInt8], as name: String, in place: String
   ) async throws(CarrierFailure) {
     try ObjectNames.checked(name)
@@ -80,7 +76,7 @@ public final class FolderCarrier: CarrierStorage {
   }
 
   /// Removes a file.
-  public func delete(_ name: String, from place: String) async throws(CarrierFailure) {
+  func delete(_ name: String, from place: String) async throws(CarrierFailure) {
     try ObjectNames.checked(name)
     try await at(place, "delete from the folder") { folder, _ throws(CarrierFailure) in
       try mapped("delete from the folder") { () throws(SystemCallFailure) in
@@ -92,7 +88,7 @@ public final class FolderCarrier: CarrierStorage {
   /// The kernel's events, those of our own puts included; it has none for changes that another
   /// computer makes on NFS or SMB. The first element says that the watch has begun. Ends if the place
   /// is not there or goes away.
-  public func changes(in place: String) -> AsyncStream<Void>? {
+  func changes(in place: String) -> AsyncStream<Void>? {
     guard let directories = try? ObjectNames.directories(of: place) else { return nil }
     return FolderChanges.stream(path: path, directories: directories, threads)
   }

@@ -1,12 +1,12 @@
 import Glibc
-public import Kith
+import Kith
 
 /// A bucket of Amazon S3, or of a server with the same interface.
 ///
 /// A bucket has no directories, so a place is never missing, only its bucket.
-public final class S3Carrier: CarrierStorage {
+final class S3Carrier: CarrierStorage {
   /// How a request names its bucket.
-  public enum Style: String, Sendable {
+  enum Style: String, Sendable {
     /// `https://ENDPOINT/BUCKET/KEY`
     case path
     /// `https://BUCKET.ENDPOINT/KEY`
@@ -24,42 +24,7 @@ public final class S3Carrier: CarrierStorage {
   private let now: @Sendable () -> Int
 
   /// Objects may cost money by the request.
-  public var shortestPause: Duration { .seconds(20) }
-
-  /// Makes a carrier.
-  ///
-  /// - Parameters:
-  ///   - endpoint: `https://HOST[:PORT]`.
-  ///   - bucket: The bucket's name. Only the bucket's owner makes it.
-  ///   - prefix: The keys' beginning before the places; empty for none.
-  ///   - region: The region's name; `us-east-1` for most servers.
-  ///   - style: How a request names its bucket.
-  ///   - credentials: An access key, or none.
-  /// - Throws: ``CarrierFailure/Code/unexpected`` for an address that is none,
-  ///   ``CarrierFailure/Code/denied`` for credentials of another kind.
-  public convenience init(
-    endpoint: String, bucket: String, prefix: String = "", region: String = "us-east-1",
-    style: Style = .path, credentials: CarrierCredentials
-  ) throws(CarrierFailure) {
-    let address: BucketAddress
-    do throws(CarrierAddressFailure) {
-      var url = try WebAddress(endpoint)
-      guard url.segments.isEmpty, url.query.isEmpty, ObjectNames.isObject(region) else {
-        throw CarrierAddressFailure(.malformed, "An endpoint has only a scheme, a host and a port.")
-      }
-      url.segments = [bucket] + prefix.split(separator: "/").map { PercentCoding.encode($0) }
-      url.query = [
-        .init(name: "region", value: region), .init(name: "style", value: style.rawValue),
-      ]
-      address = try BucketAddress(WebAddress(url.text))
-    } catch {
-      throw CarrierFailure(.unexpected, error.message)
-    }
-    switch credentials {
-    case .none, .s3: self.init(address, credentials, CarrierOptions())
-    default: throw CarrierFailure(.denied, "\(credentials) cannot sign in to S3.")
-    }
-  }
+  var shortestPause: Duration { .seconds(20) }
 
   init(
     _ address: BucketAddress, _ credentials: CarrierCredentials, _ options: CarrierOptions,
@@ -81,12 +46,12 @@ public final class S3Carrier: CarrierStorage {
   }
 
   /// Checks that the bucket is there, and can be listed.
-  public func makePlace(_ place: String) async throws(CarrierFailure) {
+  func makePlace(_ place: String) async throws(CarrierFailure) {
     _ = try await page(of: directory(place), after: nil, most: 1)
   }
 
   /// Lists the place's keys, in several requests if there are many.
-  public func list(
+  func list(
     _ place: String, limit: Int
   ) async throws(CarrierFailure) -> [CarrierObject] {
     let directory = try directory(place)
@@ -110,7 +75,7 @@ public final class S3Carrier: CarrierStorage {
   }
 
   /// Gets an object; nil if the bucket has no such key.
-  public func get(
+  func get(
     _ name: String, from place: String, limit: Int
   ) async throws(CarrierFailure) -> [UInt8]? {
     let key = try directory(place) + ObjectNames.checked(name)
@@ -125,7 +90,7 @@ public final class S3Carrier: CarrierStorage {
   }
 
   /// Puts an object, which the server stores whole or not at all.
-  public func put(
+  func put(
     _ bytes: [UInt8], as name: String, in place: String
   ) async throws(CarrierFailure) {
     let key = try directory(place) + ObjectNames.checked(name)
@@ -134,7 +99,7 @@ public final class S3Carrier: CarrierStorage {
   }
 
   /// Deletes an object; with versioning the bucket keeps its bytes.
-  public func delete(_ name: String, from place: String) async throws(CarrierFailure) {
+  func delete(_ name: String, from place: String) async throws(CarrierFailure) {
     let key = try directory(place) + ObjectNames.checked(name)
     let answer = try await send("DELETE", key: key)
     if answer.isSuccess || answer.s3Code == "NoSuchKey" { return }
@@ -142,7 +107,7 @@ public final class S3Carrier: CarrierStorage {
   }
 
   /// Warns if the bucket keeps versions.
-  public func warnings(for place: String) async throws(CarrierFailure) -> [String] {
+  func warnings(for place: String) async throws(CarrierFailure) -> [String] {
     let answer = try await send("GET", query: [("versioning", "")])
     guard answer.status == 200 else { throw CarrierFailure(s3: answer, from: client.address) }
     var status = ""

@@ -1,37 +1,17 @@
-public import Kith
+import Kith
 import Synchronization
 
 /// A collection of a WebDAV server (RFC 4918).
-public final class WebDAVCarrier: CarrierStorage {
+final class WebDAVCarrier: CarrierStorage {
   private let client: HTTPClient
   private let credentials: CarrierCredentials
   /// The way to sign in that the server asked for.
   private let way = Mutex<HTTPAuthentication?>(nil)
 
-  /// Makes a carrier.
+  /// Over plain http a token is refused, and a password is sent only as a digest, unless the host is
+  /// this computer.
   ///
-  /// - Parameters:
-  ///   - url: `https://HOST[:PORT]/PATH`, the collection that holds the places.
-  ///   - credentials: A password, a token or none. Over plain http a token is refused, and a password
-  ///     is sent only as a digest, unless the host is this computer.
-  ///   - authorityFile: Certificates of authorities (PEM) that are trusted instead of the system's.
-  /// - Throws: ``CarrierFailure/Code/unexpected`` for a URL that is none, ``CarrierFailure/Code/denied``
-  ///   for credentials that may not be sent to it.
-  public convenience init(
-    url: String, credentials: CarrierCredentials, authorityFile: String? = nil
-  ) throws(CarrierFailure) {
-    let address: CarrierAddress
-    do throws(CarrierAddressFailure) {
-      address = try CarrierAddress(.webdav, url)
-    } catch {
-      throw CarrierFailure(.unexpected, error.message)
-    }
-    guard let url = address.url else {
-      throw CarrierFailure(.unexpected, "The address has no URL.")
-    }
-    try self.init(url, credentials, CarrierOptions(authorityFile: authorityFile))
-  }
-
+  /// - Throws: ``CarrierFailure/Code/denied`` for credentials that may not be sent to the URL.
   init(
     _ url: WebAddress, _ credentials: CarrierCredentials, _ options: CarrierOptions
   ) throws(CarrierFailure) {
@@ -46,12 +26,12 @@ public final class WebDAVCarrier: CarrierStorage {
   }
 
   /// Makes the place's collections, and those above it that are missing.
-  public func makePlace(_ place: String) async throws(CarrierFailure) {
+  func makePlace(_ place: String) async throws(CarrierFailure) {
     try await make(client.address.segments + ObjectNames.directories(of: place))
   }
 
   /// Lists the members of the place's collection (PROPFIND, depth 1).
-  public func list(
+  func list(
     _ place: String, limit: Int
   ) async throws(CarrierFailure) -> [CarrierObject] {
     let (room, overflows) = limit.multipliedReportingOverflow(
@@ -74,7 +54,7 @@ public final class WebDAVCarrier: CarrierStorage {
   }
 
   /// Gets an object; nil if the collection has none of that name.
-  public func get(
+  func get(
     _ name: String, from place: String, limit: Int
   ) async throws(CarrierFailure) -> [UInt8]? {
     let request = HTTPRequest(
@@ -92,7 +72,7 @@ public final class WebDAVCarrier: CarrierStorage {
   }
 
   /// Puts an object under its own name. Some servers list it before it is whole.
-  public func put(
+  func put(
     _ bytes: [UInt8], as name: String, in place: String
   ) async throws(CarrierFailure) {
     let request = HTTPRequest(
@@ -114,7 +94,7 @@ public final class WebDAVCarrier: CarrierStorage {
   }
 
   /// Deletes an object. Some servers move it to a bin.
-  public func delete(_ name: String, from place: String) async throws(CarrierFailure) {
+  func delete(_ name: String, from place: String) async throws(CarrierFailure) {
     let request = HTTPRequest(
       method: "DELETE", target: try path(of: place) + ObjectNames.checked(name))
     let answer = try await send(request)
@@ -126,7 +106,7 @@ public final class WebDAVCarrier: CarrierStorage {
   }
 
   /// Warns if the address is that of a server that has a bin.
-  public func warnings(for place: String) async throws(CarrierFailure) -> [String] {
+  func warnings(for place: String) async throws(CarrierFailure) -> [String] {
     _ = try await find(path(of: place), depth: 0)
     // Nextcloud and ownCloud keep deleted files in a bin, and tell so only in their own interfaces.
     guard client.address.segments.contains("remote.php") else { return [] }

@@ -31,7 +31,7 @@ struct CarrierCredentialsOptions: ParsableArguments {
     }
     if noCredentials { return nil }
     let text = try credentialsFile.map { try InputText.text(of: $0) } ?? ask(for: kind)
-    do throws(CarrierCredentialsFailure) {
+    do throws(CarrierFailure) {
       _ = try CarrierCredentials(parsing: Array(text.utf8), for: kind)
     } catch {
       throw CommandFailure(.refused, error.message)

@@ -40,20 +40,7 @@ struct CarrierAddCommand: AsyncParsableCommand {
   var noWait = false
 
   @Argument(help: ArgumentHelp("The kind.", valueName: "kind"))
-  var named: Named
-
-  /// The kinds, as ``CarrierAddress/Kind`` has them.
-  enum Named: String, CaseIterable, ExpressibleByArgument {
-    case folder, webdav, s3
-  }
-
-  private var kind: CarrierAddress.Kind {
-    switch named {
-    case .folder: .folder
-    case .webdav: .webdav
-    case .s3: .s3
-    }
-  }
+  var kind: CarrierAddress.Kind
 
   @Argument(help: ArgumentHelp("The folder's path, or the URL.", valueName: "location"))
   var location: String
@@ -98,7 +85,7 @@ struct CarrierAddCommand: AsyncParsableCommand {
     // A relative path is one of this directory.
     let place =
       kind == .folder ? CommonOptions.exactly(location).standardized.path : location
-    do throws(CarrierAddressFailure) {
+    do throws(CarrierFailure) {
       return try CarrierAddress(kind, place)
     } catch {
       throw CommandFailure(.usage, error.message)
@@ -141,3 +128,5 @@ struct CarrierAddCommand: AsyncParsableCommand {
         + "\(Humane.bytes(carrier.bytes)).")
   }
 }
+
+extension CarrierAddress.Kind: ExpressibleByArgument {}
