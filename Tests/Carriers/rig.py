@@ -145,6 +145,7 @@ class Device:
         self.directory = directory or rig.folder / name
         self.space = rig.namespace(name)
         self.node = None
+        self.added = None
         self.starts = 0
 
     def run(self, *words, text=None):
@@ -206,6 +207,7 @@ class Device:
             f"{done.stderr}; {self.kith('carrier', 'list')}")
 
     def add(self, *words, text=None):
+        self.added = words, text
         if text is not None:
             words = ("--credentials-file", "-", *words)
         self.kith("carrier", "add", "--only-here", *words, text=text)

@@ -54,12 +54,12 @@ class Exchange(Rig):
         own = self.folder / f"own-{device.name}"
         own.mkdir()
         device.write({f"{device.name}.{index}": BIG for index in range(8)})
-        settings = device.directory / "carriers.json"
-        kept = settings.read_bytes()
-        settings.unlink()
+        words, text = device.added
+        device.kith("carrier", "remove", "--yes")
         device.add("folder", own)
         device.moment()
-        settings.write_bytes(kept)
+        device.kith("carrier", "remove", "--yes")
+        device.add(*words, text=text)
 
     def test_folder(self):
         """through a folder, without any network"""

@@ -15,8 +15,6 @@ final class CarrierDesk: Sendable {
     var orders: [CarrierID: AsyncStream<Order>.Continuation] = [:]
     var problems: [CarrierID: Problem] = [:]
     var inUse: [CarrierSettings] = []
-    /// Reads the device's own list again; nil while the node does not run.
-    var reload: (@Sendable () -> Void)?
   }
 
   struct Problem: Sendable {
@@ -49,12 +47,6 @@ final class CarrierDesk: Sendable {
     }
   }
 
-  /// Reads the device's own list again at each turn that is asked for: the kernel may have no watch
-  /// left that would tell of a change.
-  func setReload(_ reload: (@Sendable () -> Void)?) { state.withLock { $0.reload = reload } }
-
-  func reload() { state.withLock { $0.reload }?() }
-
   /// The carriers of the running node, by id.
   var inUse: [CarrierSettings] {
     get { state.withLock { $0.inUse } }
@@ -69,7 +61,6 @@ extension Engine {
   @discardableResult
   func lookAtCarriers() -> [CarrierID] {
     let desk = state.withLock { $0.carriers }
-    desk.reload()
     let ids = desk.inUse.map(\.id)
     for id in ids { input(.carrier(id, .asked)) }
     return ids

@@ -12,30 +12,22 @@ final class CarrierRunner: Sendable {
   }
 
   private let engine: Engine
-  private let directory: String
+  private let list: CarrierList
   private let open: CarrierOpener
   private let desk: CarrierDesk
   private let entries = Mutex<[Entry]>([])
-  /// This device's own list, as last read.
-  private let own = Mutex<[CarrierSettings]>([])
 
-  init(engine: Engine, directory: String, open: @escaping CarrierOpener) {
+  init(engine: Engine, list: CarrierList, open: @escaping CarrierOpener) {
     self.engine = engine
-    self.directory = directory
+    self.list = list
     self.open = open
     desk = engine.state.withLock { $0.carriers }
   }
 
   /// Works until the task is cancelled.
   func run() async {
-    // The command line may change the device's own list.
-    let watch = DirectoryWatch(directory) { self.reload() }
-    defer { watch?.cancel() }
-    desk.setReload { [weak self] in self?.reload() }
-    defer { desk.setReload(nil) }
-    reload()
     while !Task.isCancelled, !engine.progress.isFinished {
-      let list = self.list
+      let list = inUse
       begin(list)
       let workers = entries.withLock { $0.map(\.worker) }
       await withTaskGroup(of: Void.self) { group in
@@ -91,35 +83,13 @@ final class CarrierRunner: Sendable {
     }
   }
 
-  private var list: [CarrierSettings] { engine.carriers(beside: own.withLock { $0 }) }
-
-  private func reload() {
-    do throws(KithError) {
-      let list = try CarrierList.own(in: directory)
-      own.withLock { $0 = list }
-    } catch {
-      engine.log(LogLine(.carriersUnread, ["reason": "\(error)"]))
-    }
-    engine.progress.raise()
-  }
+  private var inUse: [CarrierSettings] { list.inUse(beside: engine.sharedCarriers) }
 
   private func waitForChange(of list: [CarrierSettings]) async {
     while !Task.isCancelled, !engine.progress.isFinished {
       let version = engine.progress.version
-      if self.list != list { return }
+      if inUse != list { return }
       await engine.progress.wait(after: version)
     }
-  }
-}
-
-extension Engine {
-  /// The carriers that the device uses now, by id: the account's, beside its own.
-  func carriers(beside own: [CarrierSettings]) -> [CarrierSettings] {
-    var shared: [CarrierSettings] = []
-    if let store = StoreIdentifier(CarrierList.store) {
-      let values = read { $0.view(of: store) }.compactMapValues { try? $0.decoded() }
-      shared = CarrierList.shared(in: values)
-    }
-    return CarrierList.all(own: own, shared: shared)
   }
 }

@@ -42,7 +42,7 @@ struct LogLine: Hashable, Sendable {
     case carrierFailed = "a carrier cannot be used"
     case carrierWorks = "a carrier can be used again"
     case parcelsVanished = "parcels vanished from a carrier: see who else deletes there"
-    case carriersUnread = "the list of carriers cannot be read"
+    case carriersUnread = "this device's own carriers cannot be read"
 
     var level: Logger.Level {
       switch self {

@@ -56,6 +56,9 @@ extension Node: NodeAccess {
       engine.input(.acceptLoss(name))
       try await BlockingThread.run { () throws(KithError) in try engine.flush() }
     case .acceptTime: try await acceptTime()
+    case .carriers: return .carriers(knownCarriers)
+    case .keepCarrier(let settings): try await keep(settings)
+    case .removeCarrier(let settings): try await remove(settings)
     case .lookAtCarriers: engine.lookAtCarriers()
     case .meet(let address): try addPeer(address)
     case .rename(let device, let name): try await rename(device, to: name)

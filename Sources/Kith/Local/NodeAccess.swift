@@ -169,6 +169,24 @@ extension NodeAccess {
     _ = try result.get()
   }
 
+  /// The account's carriers and the device's own, by id, with their credentials.
+  package func carriers() async throws(KithError) -> [CarrierSettings] {
+    guard case .carriers(let carriers) = try await perform(.carriers) else {
+      throw .malformedControl
+    }
+    return carriers
+  }
+
+  /// Adds a carrier, or replaces what is known of it. Durable on return.
+  package func keepCarrier(_ settings: CarrierSettings) async throws(KithError) {
+    _ = try await perform(.keepCarrier(settings))
+  }
+
+  /// Durable on return. Its objects stay.
+  package func removeCarrier(_ settings: CarrierSettings) async throws(KithError) {
+    _ = try await perform(.removeCarrier(settings))
+  }
+
   /// Has the node look at its carriers at once.
   package func lookAtCarriers() async throws(KithError) { _ = try await perform(.lookAtCarriers) }
 

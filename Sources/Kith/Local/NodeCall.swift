@@ -33,6 +33,11 @@ package enum NodeCall: Codable, Sendable {
   case undo(store: String, key: String, to: UInt64?)
   case acceptLoss(store: String)
   case acceptTime
+  /// The account's carriers and the device's own, by id.
+  case carriers
+  /// Adds a carrier, or replaces what is known of it.
+  case keepCarrier(CarrierSettings)
+  case removeCarrier(CarrierSettings)
   /// Begins a turn on each carrier, which publishes even if the time is not certain.
   case lookAtCarriers
   /// Connects to `host:port` from now on, until the node stops.
@@ -96,6 +101,7 @@ package enum NodeAnswer: Codable, Sendable {
   case hidden([LocalHidden])
   case refusals([Refusal])
   case history([PastValue])
+  case carriers([CarrierSettings])
   case synchronized(SyncReport)
   case keys([String])
   /// How many of the transactions were performed, the first ones, and the errors of the refused.

@@ -72,7 +72,7 @@ extension Node {
       group.addTask { await self.engine.tellStory { self.status } }
       if let open = configuration.carriers {
         let runner = CarrierRunner(
-          engine: engine, directory: configuration.directory, open: open)
+          engine: engine, list: carrierList, open: open)
         self.carriers.withLock { $0 = runner }
         group.addTask { await runner.run() }
       }

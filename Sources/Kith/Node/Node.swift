@@ -32,6 +32,7 @@ package final class Node: Service, Sendable {
   let discovery = Mutex<Discovery?>(nil)
   let yielding = Mutex(Yielding.refused)
   let carriers = Mutex<CarrierRunner?>(nil)
+  let carrierList: CarrierList
 
   init(
     configuration: Configuration, engine: Engine, opened: OpenDevice, staticPeers: [PeerAddress]
@@ -42,6 +43,12 @@ package final class Node: Service, Sendable {
     self.staticPeers = staticPeers
     account = engine.account
     device = engine.keys.id
+    carrierList = CarrierList(opened.storage)
+    do {
+      try carrierList.load()
+    } catch {
+      engine.log(LogLine(.carriersUnread, ["reason": "\(error)"]))
+    }
   }
 
   /// Opens the device of a directory, and locks the directory until ``close()``.

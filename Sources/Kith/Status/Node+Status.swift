@@ -23,8 +23,7 @@ extension Node {
   }
 
   private var carrierStatuses: [NodeStatus.Carrier] {
-    let own = (try? CarrierList.own(in: configuration.directory)) ?? []
-    return engine.carriers(beside: own).map { settings in
+    carrierList.inUse(beside: engine.sharedCarriers).map { settings in
       var carrier = NodeStatus.Carrier(
         kind: settings.kind, location: settings.location, isShared: settings.isShared)
       let id = settings.id

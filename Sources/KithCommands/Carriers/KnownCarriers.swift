@@ -1,43 +1,12 @@
 import ArgumentParser
 import Kith
-import KithCore
 import KithTerminal
 
-/// The carriers of a device, for commands: the account's, through its node, and the device's own, in its
-/// directory.
+/// The carriers of a device, among which a person names one.
 struct KnownCarriers {
-  private let directory: String
-  private(set) var all: [CarrierSettings]
+  let all: [CarrierSettings]
 
-  init(of node: any NodeAccess, in directory: String) async throws {
-    self.directory = directory
-    let values = try await node.values(in: CarrierList.store)
-    let shared = CarrierList.shared(in: values)
-    let own = try CarrierList.own(in: directory).filter { own in
-      !shared.contains { $0.id == own.id }
-    }
-    all = (shared + own).sorted { $0.id < $1.id }
-  }
-
-  /// Adds one, or replaces what is known of it. Durable on return.
-  func keep(_ settings: CarrierSettings, with node: any NodeAccess) async throws {
-    if settings.isShared {
-      try await node.write(
-        [(settings.id.description, CarrierList.value(of: settings))], in: CarrierList.store)
-    } else {
-      let others = try CarrierList.own(in: directory).filter { $0.id != settings.id }
-      try CarrierList.keep(others + [settings], in: directory)
-    }
-  }
-
-  func remove(_ settings: CarrierSettings, with node: any NodeAccess) async throws {
-    if settings.isShared {
-      try await node.write([(settings.id.description, nil)], in: CarrierList.store)
-    } else {
-      let others = try CarrierList.own(in: directory).filter { $0.id != settings.id }
-      try CarrierList.keep(others, in: directory)
-    }
-  }
+  init(of node: any NodeAccess) async throws { all = try await node.carriers() }
 
   /// The carrier that a person means: its location, or a part that only one has; if there is one
   /// carrier, it need not be named.

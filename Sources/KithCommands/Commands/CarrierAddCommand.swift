@@ -52,7 +52,7 @@ struct CarrierAddCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let directory = try options.accountDirectory()
+    _ = try options.accountDirectory()
     let address = try self.address()
     let isShared = !onlyHere && address.refusalFromAccount == nil
     let settings = CarrierSettings(
@@ -60,17 +60,17 @@ struct CarrierAddCommand: AsyncParsableCommand {
       credentials: try credentials.text(for: kind),
       authorityFile: authorityFile.map { CommonOptions.exactly($0).path }, isShared: isShared)
     let carrier = try await options.withNode(writes: true) { node in
-      let known = try await KnownCarriers(of: node, in: directory)
+      let known = try await KnownCarriers(of: node)
       guard
-        known.all.count < CarrierList.limit || known.all.contains(where: { $0.id == settings.id })
+        known.all.count < Limits.carriers || known.all.contains(where: { $0.id == settings.id })
       else {
         throw CommandFailure(
-          .refused, "a device uses at most \(CarrierList.limit) carriers; remove one first")
+          .refused, "a device uses at most \(Limits.carriers) carriers; remove one first")
       }
       let isNew = kind == .folder && !FileManager.default.fileExists(atPath: settings.location)
       try await tryOut(settings, of: node)
       if isNew { options.console.talk("Made the folder \(Columns.printable(settings.location)).") }
-      try await known.keep(settings, with: node)
+      try await node.keepCarrier(settings)
       options.console.talk(
         "Added \(settings.kind) \(Columns.printable(settings.location)), "
           + (isShared ? "for all devices of the account." : "for this device."))

@@ -16,9 +16,9 @@ struct CarrierCheckCommand: AsyncParsableCommand {
   @OptionGroup var meant: CarrierArgument
 
   func run() async throws {
-    let directory = try options.accountDirectory()
+    _ = try options.accountDirectory()
     let (settings, account) = try await options.withNode { node in
-      let known = try await KnownCarriers(of: node, in: directory)
+      let known = try await KnownCarriers(of: node)
       return (try known.find(meant.carrier), try await node.report().account)
     }
     guard let account else { throw CommandFailure.signedOut(options.directoryURL.path) }

@@ -20,9 +20,9 @@ struct CarrierPasswordCommand: AsyncParsableCommand {
   @OptionGroup var meant: CarrierArgument
 
   func run() async throws {
-    let directory = try options.accountDirectory()
+    _ = try options.accountDirectory()
     let location = try await options.withNode(writes: true) { node in
-      let known = try await KnownCarriers(of: node, in: directory)
+      let known = try await KnownCarriers(of: node)
       var settings = try known.find(meant.carrier)
       guard let kind = CarrierAddress.Kind(rawValue: settings.kind), kind != .folder else {
         throw CommandFailure(.refused, "this carrier needs no credentials")
@@ -37,7 +37,7 @@ struct CarrierPasswordCommand: AsyncParsableCommand {
         throw CommandFailure(
           .unreachable, "nothing has changed: \(problem ?? "the storage does not work")")
       }
-      try await known.keep(settings, with: node)
+      try await node.keepCarrier(settings)
       return settings.location
     }
     try options.print(.versioned(["carrier": .string(location)])) { _ in "" }

@@ -19,10 +19,10 @@ struct CarrierRemoveCommand: AsyncParsableCommand {
   @OptionGroup var meant: CarrierArgument
 
   func run() async throws {
-    let directory = try options.accountDirectory()
+    _ = try options.accountDirectory()
     let console = options.console
     let location = try await options.withNode { node in
-      let known = try await KnownCarriers(of: node, in: directory)
+      let known = try await KnownCarriers(of: node)
       let settings = try known.find(meant.carrier)
       guard yes || Terminal.hasInput else {
         throw CommandFailure(.refused, "standard input is no terminal; pass --yes")
@@ -32,7 +32,7 @@ struct CarrierRemoveCommand: AsyncParsableCommand {
       guard yes || Confirmation.isGiven(question, console) else {
         throw CommandFailure(.refused, "nothing was removed")
       }
-      try await known.remove(settings, with: node)
+      try await node.removeCarrier(settings)
       return settings.location
     }
     try options.print(.versioned(["carrier": .string(location)])) { _ in "" }

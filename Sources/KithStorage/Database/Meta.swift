@@ -10,6 +10,7 @@ enum Meta {
     case fileIdentity = "file_identity"
     case generations
     case device
+    case carriers
   }
 
   static func set(_ name: Name, _ value: [UInt8], _ statements: Statements) throws {

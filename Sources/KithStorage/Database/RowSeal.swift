@@ -1,8 +1,8 @@
 import KithCore
 import KithCrypto
 
-/// Seals the rows with keys or values, and those that name devices of carriers: drafts, refusals, past
-/// values, objects.
+/// Seals the rows with keys, values or credentials, and those that name devices of carriers: drafts,
+/// refusals, past values, objects, the device's own carriers.
 ///
 /// The plaintext begins with the row's place, so a row opens only there.
 struct RowSeal: ~Copyable {
@@ -11,6 +11,7 @@ struct RowSeal: ~Copyable {
     case refusal = 2
     case pastValue = 3
     case object = 4
+    case carriers = 5
   }
 
   private let key: StorageKey
@@ -25,6 +26,10 @@ struct RowSeal: ~Copyable {
 
   borrowing func seal(_ carrier: CarrierID, _ name: ObjectName, _ bytes: [UInt8]) -> [UInt8] {
     seal(at: Self.place(carrier, name), bytes)
+  }
+
+  borrowing func seal(carriers bytes: [UInt8]) -> [UInt8] {
+    seal(at: [Kind.carriers.rawValue], bytes)
   }
 
   private borrowing func seal(at place: [UInt8], _ bytes: [UInt8]) -> [UInt8] {
@@ -43,6 +48,10 @@ struct RowSeal: ~Copyable {
     _ carrier: CarrierID, _ name: ObjectName, _ sealed: [UInt8]
   ) -> [UInt8]? {
     open(at: Self.place(carrier, name), sealed)
+  }
+
+  borrowing func open(carriers sealed: [UInt8]) -> [UInt8]? {
+    open(at: [Kind.carriers.rawValue], sealed)
   }
 
   private borrowing func open(at place: [UInt8], _ sealed: [UInt8]) -> [UInt8]? {

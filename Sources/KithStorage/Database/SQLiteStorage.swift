@@ -137,6 +137,27 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     }
   }
 
+  /// The list of the carriers that only this device uses, as ``setCarriers(_:)`` got it; empty if it
+  /// never did.
+  package func carriers() throws(StorageError) -> [UInt8] {
+    try withDatabase { database, _ in
+      guard let sealed = try Meta.get(.carriers, database) else { return [] }
+      guard let list = seal.open(carriers: sealed) else {
+        throw StorageError.damaged(path, "the list of this device's own carriers does not open")
+      }
+      return list
+    }
+  }
+
+  /// Keeps the list, sealed: it has credentials. Durable on return.
+  package func setCarriers(_ list: [UInt8]) throws(StorageError) {
+    try withDatabase { database, statements in
+      try transaction(database, statements) {
+        try Meta.set(.carriers, seal.seal(carriers: list), statements)
+      }
+    }
+  }
+
   /// Applies mutations in order, durably, all or none; `setIncarnation` ends being a copy.
   ///
   /// With little free space the write-ahead log is kept short: otherwise it fills the disk, and

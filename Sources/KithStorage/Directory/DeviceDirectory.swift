@@ -151,7 +151,7 @@ package enum DeviceDirectory {
     guard Files.exists(path) else { return }
     let lock = try DirectoryLock(directory: path)
     defer { lock.release() }
-    for file in [layout.secrets, layout.newSecrets, layout.carriers] {
+    for file in [layout.secrets, layout.newSecrets] {
       let remains = FileRemains(file)
       try Files.remove(file)
       remains.overwrite()
@@ -177,9 +177,6 @@ package enum DeviceDirectory {
 
   /// Nil unless the directory is another user's.
   package static func refusalOfForeign(_ path: String) -> StorageError? { Files.foreign(path) }
-
-  /// The file with the device's own list of carriers.
-  package static func carriersPath(_ path: String) -> String { Layout(path).carriers }
 
   package static func controlSocketPath(_ path: String) -> String { Layout(path).control }
 
@@ -294,8 +291,6 @@ struct Layout {
   var databaseFiles: [String] { Self.files(of: database) }
   var newDatabaseFiles: [String] { Self.files(of: newDatabase) }
   var control: String { directory + "/control" }
-  /// The device's own list of carriers, with credentials.
-  var carriers: String { directory + "/carriers.json" }
   /// By file names that only Kith uses. Of a device's files the database is created first.
   var isKiths: Bool {
     [database, newDatabase, directory + "/accounts.json", directory + "/local/kith.sqlite"]
@@ -303,7 +298,7 @@ struct Layout {
   }
   /// Files with secrets or data, or that decide about the owner.
   var files: [String] {
-    [secrets, newSecrets, carriers, directory + "/lock", database, database + "-wal"]
+    [secrets, newSecrets, directory + "/lock", database, database + "-wal"]
       + newDatabaseFiles
   }
 

@@ -90,7 +90,7 @@ struct CarrierCommandTests {
     let asked = try await run("carrier", "add", "webdav", "https://192.0.2.1/dav")
     #expect(asked.status == CommandStatus.refused.rawValue, "\(asked)")
     #expect(asked.talk.contains("--credentials-file"), "\(asked)")
-    let reserved = try await run("ls", "--store", CarrierList.store)
+    let reserved = try await run("ls", "--store", CarrierSettings.store)
     #expect(reserved.status == CommandStatus.usage.rawValue, "\(reserved)")
     #expect(try await run("stores", "--all").output.contains("kith.") == false)
   }

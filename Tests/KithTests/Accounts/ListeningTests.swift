@@ -1,7 +1,5 @@
 import Foundation
 import KithTestSupport
-import Logging
-import Synchronization
 import Testing
 
 @testable import Kith
@@ -9,27 +7,6 @@ import Testing
 /// The errors that a program that serves its accounts gets if it cannot listen.
 @Suite(.timeLimit(.minutes(5)))
 struct ListeningTests {
-  /// Keeps what is logged.
-  private struct Journal: LogHandler {
-    final class Lines: Sendable {
-      private let lines = Mutex<[String]>([])
-      var all: [String] { lines.withLock { $0 } }
-      func add(_ line: String) { lines.withLock { $0.append(line) } }
-    }
-
-    let lines: Lines
-    var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.warning
-    subscript(metadataKey key: String) -> Logger.MetadataValue? {
-      get { metadata[key] }
-      set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) {
-      lines.add("\(event.level): \(event.message) \(event.metadata ?? [:])")
-    }
-  }
-
   private let lines = Journal.Lines()
 
   private func accounts(_ path: String, host: String, port: UInt16) async throws -> Accounts {
@@ -37,7 +14,7 @@ struct ListeningTests {
     configuration.hosts = [host]
     configuration.port = port
     configuration.discoversPeers = false
-    configuration.logger = Logger(label: "test") { [lines] _ in Journal(lines: lines) }
+    configuration.logger = lines.logger
     let accounts = try Accounts(configuration)
     try await accounts.createAccount(name: "one")
     return accounts

@@ -1,6 +1,7 @@
 import Foundation
 import Kith
 import KithCore
+import KithStorage
 import KithTestSupport
 import Testing
 
@@ -19,10 +20,9 @@ struct CarrierTests {
       self.nodes = nodes
       let first = nodes.first
       let second = try await running(first) { try await nodes.join("second", by: first) }
-      try first.close()
-      try second.close()
-      for name in ["0", "second"] {
-        try CarrierList.keep([SharedStorage.settings], in: nodes.directory.child(name))
+      for node in [first, second] {
+        try await node.keepCarrier(SharedStorage.settings)
+        try node.close()
       }
     }
 
@@ -153,17 +153,14 @@ struct CarrierTests {
       isShared: true)
     try await pair.on("0") { node, _ in
       let access: any NodeAccess = node
-      try await access.write(
-        [(shared.id.description, CarrierList.value(of: shared))], in: CarrierList.store)
+      try await access.keepCarrier(shared)
       try await eventually("both carriers") { node.status.carriers.count == 2 }
       try await node.lookAtCarriers()
       try await eventually("the deposit", seconds: 10) {
-        print("DBG", node.status.carriers, pair.storage.state.withLock { $0.operations.count })
-        try await Task.sleep(for: .milliseconds(300))
-        return node.status.carriers.allSatisfy { $0.heldSinceMilliseconds != nil }
+        node.status.carriers.allSatisfy { $0.heldSinceMilliseconds != nil }
       }
       // The account's own store shows nowhere.
-      #expect(!node.status.stores.contains { $0.identifier.rawValue == CarrierList.store })
+      #expect(!node.status.stores.contains { $0.identifier.rawValue == CarrierSettings.store })
     }
     try await pair.on("second") { node, _ in
       try await eventually("the account's carrier") { node.status.carriers.count == 2 }
@@ -181,23 +178,56 @@ struct CarrierTests {
     try accounts.close()
   }
 
-  @Test func `a damaged list of carriers is named`() async throws {
-    let directory = try TestDirectory()
-    try CarrierList.keep([SharedStorage.settings], in: directory.path)
-    let path = directory.child("carriers.json")
-    let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
-    #expect(mode == 0o600)
-    #expect(try CarrierList.own(in: directory.path) == [SharedStorage.settings])
-    try "[".write(toFile: path, atomically: true, encoding: .utf8)
-    let error = #expect(throws: KithError.self) { try CarrierList.own(in: directory.path) }
-    #expect(error?.path == path)
+  @Test func `a device's own carriers outlive the node and are sealed on the disk`() async throws {
+    let nodes = try await Nodes()
+    let own = (0..<8).map {
+      CarrierSettings(
+        kind: "webdav", location: "http://nas-\($0).example/kith", credentials: "me\nhunter2")
+    }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for settings in own { group.addTask { try await nodes.first.keepCarrier(settings) } }
+      try await group.waitForAll()
+    }
+    #expect(try await nodes.first.carriers().count == 8, "of two at once one was lost")
+    try await nodes.first.removeCarrier(own[0])
+    try nodes.first.close()
+
+    for name in try FileManager.default.contentsOfDirectory(atPath: nodes.directory.child("0")) {
+      let file = URL(filePath: nodes.directory.child("0")).appending(path: name)
+      guard let bytes = try? Data(contentsOf: file) else { continue }
+      for text in ["hunter2", "nas-1.example"] {
+        #expect(bytes.range(of: Data(text.utf8)) == nil, "\(name) has \(text)")
+      }
+    }
+    let again = try await Node.open(.init(directory: nodes.directory.child("0")))
+    #expect(try await Set(again.carriers()) == Set(own.dropFirst()))
+    try again.close()
+  }
+
+  @Test func `a list of own carriers that cannot be read stops no node`() async throws {
+    let nodes = try await Nodes()
+    try nodes.first.close()
+    let path = nodes.directory.child("0")
+    let device = try DeviceDirectory.open(at: path, passphrase: nil)
+    try device.storage.setCarriers(Array("[".utf8))
+    try device.close()
+
+    let lines = Journal.Lines()
+    var configuration = Node.Configuration(directory: path)
+    configuration.logger = lines.logger
+    let node = try await Node.open(configuration)
+    #expect(try await node.carriers().isEmpty)
+    #expect(lines.all.contains { $0.contains("this device's own carriers cannot be read") })
+    try await node.keepCarrier(SharedStorage.settings)
+    #expect(try await node.carriers() == [SharedStorage.settings])
+    try node.close()
   }
 
   @Test func `only a carrier under its own name counts`() {
     let settings = CarrierSettings(kind: "s3", location: "https://s3.example.com/b", isShared: true)
-    let value = CarrierList.value(of: settings)
-    #expect(CarrierList.shared(in: [Key(settings.id.description): value]) == [settings])
-    #expect(CarrierList.shared(in: [Key("another"): value]).isEmpty)
-    #expect(CarrierList.shared(in: [Key(settings.id.description): "text"]).isEmpty)
+    let value = settings.value
+    #expect(CarrierSettings.shared(in: [Key(settings.id.description): value]) == [settings])
+    #expect(CarrierSettings.shared(in: [Key("another"): value]).isEmpty)
+    #expect(CarrierSettings.shared(in: [Key(settings.id.description): "text"]).isEmpty)
   }
 }

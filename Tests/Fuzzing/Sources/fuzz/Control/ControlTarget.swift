@@ -45,6 +45,8 @@ extension FuzzTarget {
     let name = "com.example.App"
     guard let store = StoreIdentifier(name) else { fatalError("no identifier: \(name)") }
     let write = [KithCore.Operation(key: "theme", value: try EncodedValue(.string("dark")))]
+    let carrier = CarrierSettings(
+      kind: "webdav", location: "https://cloud.example/kith", credentials: "me\nsecret")
     let removal = [KithCore.Operation(key: "theme", value: nil)]
     return [
       ("hello", .hello(version: LocalLimits.version, attaches: true)),
@@ -68,6 +70,9 @@ extension FuzzTarget {
       ("revoke", .revoke(device, keeping: [device])),
       ("accept-loss", .acceptLoss(store: name)),
       ("accept-time", .acceptTime),
+      ("carriers", .carriers),
+      ("keep-carrier", .keepCarrier(carrier)),
+      ("remove-carrier", .removeCarrier(carrier)),
       ("look-at-carriers", .lookAtCarriers),
       ("flush", .flush),
       ("meet", .meet(address: "192.0.2.1:4114")),

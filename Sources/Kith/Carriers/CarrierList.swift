@@ -1,0 +1,114 @@
+internal import KithCore
+internal import KithStorage
+internal import Synchronization
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+/// The carriers that only this device uses, with their credentials. The database keeps them, sealed.
+final class CarrierList: Sendable {
+  private let storage: SQLiteStorage
+  private let own = Mutex<[CarrierSettings]>([])
+
+  init(_ storage: SQLiteStorage) { self.storage = storage }
+
+  /// Reads what the database keeps.
+  func load() throws(StorageError) {
+    let bytes = try storage.carriers()
+    guard !bytes.isEmpty else { return }
+    guard let list = try? JSONDecoder().decode([CarrierSettings].self, from: Data(bytes)) else {
+      throw StorageError(
+        code: .damaged, path: storage.path,
+        message: "the list of this device's own carriers is none")
+    }
+    own.withLock { $0 = list }
+  }
+
+  /// The carriers that the device uses beside the account's: the first by id. If the account has one
+  /// of its own, its own credentials count.
+  func inUse(beside shared: [CarrierSettings]) -> [CarrierSettings] {
+    Array(Self.merged(shared, own.withLock { $0 }).prefix(Limits.carriers))
+  }
+
+  /// All carriers, by id. If the account has one of its own, that is the account's.
+  func known(beside shared: [CarrierSettings]) -> [CarrierSettings] {
+    Self.merged(own.withLock { $0 }, shared)
+  }
+
+  /// Adds one, or replaces what is known of it. Durable on return; blocks meanwhile.
+  func keep(_ settings: CarrierSettings) throws(StorageError) {
+    try change { list in
+      list.removeAll { $0.id == settings.id }
+      list.append(settings)
+    }
+  }
+
+  /// Durable on return; blocks meanwhile.
+  func remove(_ id: CarrierID) throws(StorageError) {
+    try change { $0.removeAll { $0.id == id } }
+  }
+
+  private func change(_ body: (inout [CarrierSettings]) -> Void) throws(StorageError) {
+    // Under the lock, so that of two changes none is lost.
+    try own.withLock { own throws(StorageError) in
+      var list = own
+      body(&list)
+      guard let data = try? JSONEncoder().encode(list) else {
+        preconditionFailure("settings are text and one bool")
+      }
+      try storage.setCarriers(Array(data))
+      own = list
+    }
+  }
+
+  private static func merged(
+    _ one: [CarrierSettings], _ preferred: [CarrierSettings]
+  ) -> [CarrierSettings] {
+    var all: [CarrierID: CarrierSettings] = [:]
+    for settings in one + preferred { all[settings.id] = settings }
+    return all.sorted { $0.key < $1.key }.map(\.value)
+  }
+}
+
+extension Node {
+  /// The account's carriers and this device's own, by id.
+  var knownCarriers: [CarrierSettings] { carrierList.known(beside: engine.sharedCarriers) }
+
+  /// Adds a carrier, or replaces what is known of it. Durable on return.
+  func keep(_ settings: CarrierSettings) async throws(KithError) {
+    try await change(settings, to: settings.value) { () throws(StorageError) in
+      try self.carrierList.keep(settings)
+    }
+  }
+
+  /// Durable on return.
+  func remove(_ settings: CarrierSettings) async throws(KithError) {
+    try await change(settings, to: nil) { () throws(StorageError) in
+      try self.carrierList.remove(settings.id)
+    }
+  }
+
+  private func change(
+    _ settings: CarrierSettings, to value: PropertyListValue?,
+    _ own: @escaping @Sendable () throws(StorageError) -> Void
+  ) async throws(KithError) {
+    if settings.isShared {
+      let key = settings.id.description
+      return try await write([(key, value)], in: CarrierSettings.store)
+    }
+    try await BlockingThread.run { () throws(KithError) in try KithError.mapping(own) }
+    engine.progress.raise()
+  }
+}
+
+extension Engine {
+  /// The account's carriers.
+  var sharedCarriers: [CarrierSettings] {
+    guard let store = StoreIdentifier(CarrierSettings.store) else { return [] }
+    return CarrierSettings.shared(
+      in: read { $0.view(of: store) }.compactMapValues { try? $0.decoded() })
+  }
+}
