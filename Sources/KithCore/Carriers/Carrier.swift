@@ -1,42 +1,5 @@
 internal import KithCrypto
 
-/// What happened to a carrier.
-package enum CarrierEvent: Sendable {
-  /// This device uses it from now on. The time is the least between two turns that nothing asked for.
-  case attached(shortestMilliseconds: UInt64)
-  /// It is no longer used; all that is known of its objects is forgotten.
-  case removed
-  /// A person asks for a turn, which publishes even if the time is not certain.
-  case asked
-  /// The storage may have changed.
-  case changed
-  /// The node stops after this turn.
-  case stopping
-  /// Names and sizes of all objects. Names that no object can have are left out.
-  case listed([ObjectName: Int])
-  /// Nil: it is gone.
-  case got(ObjectName, OpenedObject?)
-  case stored(ObjectName, bytes: Int)
-  /// All that were to be deleted are gone.
-  case deleted
-  /// The last order failed. The time is what the storage asked to wait.
-  case failed(retryAfterMilliseconds: UInt64?)
-}
-
-/// An order to the shell; the next comes after the answer.
-package enum CarrierOrder: Sendable {
-  /// Hand in `CarrierEvent.listed`.
-  case list
-  /// Hand in `CarrierEvent.got` for each.
-  case get([ObjectName])
-  /// Hand in `CarrierEvent.stored`.
-  case put(OutboundObject)
-  /// Hand in `CarrierEvent.deleted`.
-  case delete([ObjectName])
-  /// The turn is over: nothing is left to do now.
-  case rest
-}
-
 /// A carrier, as one device uses it in turns: list, get and take in what is new, put what is lacking,
 /// delete what is not needed (`Docs/Protocol.md`, "Carriers").
 struct Carrier: Sendable {
@@ -44,28 +7,10 @@ struct Carrier: Sendable {
     case idle
     case listing
     case getting(Getting)
-    case putting(Putting)
+    case putting(Deposit)
     case deleting([ObjectName])
 
     var isListing: Bool { if case .listing = self { true } else { false } }
-  }
-
-  /// Parts are made one by one, from what is stored then.
-  struct Putting: Sendable {
-    /// Under way, with what is known of it once it is stored.
-    var underWay: (object: OutboundObject, known: KnownObject)?
-    let epoch: EpochID
-    /// The shares of the parcels that are left, the next last. Only a parcel of one share has parts.
-    var shares: [[Share]]
-    /// The rest of the share that is put in parts.
-    var answer: Answer?
-    var part = Parcel.Part()
-    /// What only the last parcel holds.
-    let replaces: [ObjectName]
-    let statements: [StatementGroup]
-    let rosterDigest: Digest256?
-    /// Epochs from which handovers are left to put.
-    var handovers: [EpochKeys]
   }
 
   struct Getting: Sendable {
@@ -102,6 +47,24 @@ struct Carrier: Sendable {
   /// Since when all that this device covers is there.
   var heldSince: UInt64?
   var listedMilliseconds: UInt64?
+
+  /// The shell uses it from now on; it answers no earlier order.
+  mutating func attach(shortestMilliseconds: UInt64, at now: UInt64) {
+    phase = .idle
+    isStopping = false
+    schedule = CarrierSchedule(shortestMilliseconds: shortestMilliseconds, at: now)
+  }
+
+  /// When the next turn is due; nil while one is under way.
+  var dueAt: UInt64? {
+    guard case .idle = phase else { return nil }
+    return schedule?.dueAt
+  }
+
+  mutating func begin() {
+    schedule?.begin()
+    phase = .listing
+  }
 
   // MARK: Getting
 
@@ -237,40 +200,34 @@ struct Carrier: Sendable {
 
   // MARK: Putting
 
-  /// What to put of one store.
-  struct Share: Hashable {
-    var store: StoreIdentifier
-    var above: [ChainID: UInt64]
-    var isEverything: Bool
-    var policy: Policy
-  }
-
   struct Plan {
-    var shares: [Share] = []
+    var shares: [Deposit.Share] = []
     var replaces: [ObjectName] = []
     /// Whether no parcel holds the records, or none the generation of this device's clock.
     var needsRecords = false
     var needsGeneration = false
     /// The statements that the parcels hold.
     var said: [Parcel.SaidName: Parcel.Said] = [:]
+
+    /// Whether a parcel is needed, whatever statements there are.
+    var needsParcel: Bool { !shares.isEmpty || needsRecords || needsGeneration }
   }
 
-  /// What the carrier lacks of this device's data. `weights` are the bytes of whole stores; `random`
-  /// is drawn for the wait before a fold.
-  mutating func plan(
-    _ reader: CarrierReader, generation: UInt8, weights: [StoreIdentifier: Int], random: UInt64
-  ) -> Plan {
+  /// What the carrier lacks of the author's data. `random` is drawn for the wait before a fold.
+  mutating func plan(_ author: ParcelAuthor, random: UInt64) -> Plan {
+    let reader = author.reader
     // An object to be deleted counts as lacking: a fold may have named it falsely.
     let parcels = objects.counting(for: reader, without: objects.deletable(by: reader))
     let reached = CarrierObjects.reached(with: parcels, reader)
     var plan = Plan()
-    plan.replaces = fold(parcels, reader, weights, random)
+    plan.replaces = fold(parcels, author, random)
     for (store, own) in reader.stores.sorted(by: { $0.key < $1.key }) where !own.vector.isEmpty {
       let isOdd =
         mended[store] != own.vector
         && parcels.contains { $0[store].map(reader.isOdd) == true }
       if isOdd || !plan.replaces.isEmpty {
-        plan.shares.append(Share(store: store, above: [:], isEverything: true, policy: own.policy))
+        plan.shares.append(
+          Deposit.Share(store: store, above: [:], isEverything: true, policy: own.policy))
         if isOdd { mended[store] = own.vector }
         continue
       }
@@ -279,12 +236,15 @@ struct Carrier: Sendable {
       let above = there.compactMapValuesWithKeys { chain, sequence in
         own.vector[chain].map { min($0, sequence) }
       }
-      plan.shares.append(Share(store: store, above: above, isEverything: false, policy: own.policy))
+      plan.shares.append(
+        Deposit.Share(store: store, above: above, isEverything: false, policy: own.policy))
     }
     plan.needsRecords =
       !plan.replaces.isEmpty
       || !parcels.contains { $0.rosterDigest == reader.rosterDigest }
-    plan.needsGeneration = !parcels.contains { $0.reading.generation >= generation }
+    plan.needsGeneration = !parcels.contains {
+      $0.reading.generation >= reader.timeKeeper.generation
+    }
     for parcel in parcels { plan.said.merge(parcel.said, uniquingKeysWith: Parcel.Said.later) }
     return plan
   }
@@ -292,12 +252,12 @@ struct Carrier: Sendable {
   /// The parcels that one parcel with everything replaces now: if there are too many, after a random
   /// wait, unless another device was faster.
   private mutating func fold(
-    _ parcels: [Parcel], _ reader: CarrierReader, _ weights: [StoreIdentifier: Int],
-    _ random: UInt64
+    _ parcels: [Parcel], _ author: ParcelAuthor, _ random: UInt64
   ) -> [ObjectName] {
+    let reader = author.reader
     let replaceable = objects.replaceable(by: reader)
     let bytes = replaceable.reduce(0) { $0 + (objects[$1]?.bytes ?? 0) }
-    let folded = SealedObject.paddedSize(weights.values.reduce(0, +))
+    let folded = SealedObject.paddedSize(author.logs.values.reduce(0) { $0 + $1.weights.total })
     let named = Set(parcels.lazy.flatMap(\.replaces))
     // The parts of a parcel count once, so that a fold counts once.
     guard
@@ -318,16 +278,84 @@ struct Carrier: Sendable {
     return replaceable
   }
 
-  /// The object under way was put. Returns false if none of that name was.
+  /// Of these statements, those that no parcel holds: with other content at once, alone only now and
+  /// then.
+  private func lacking(
+    _ statements: [Statement], _ plan: Plan, _ reader: CarrierReader
+  ) -> [Statement] {
+    let lacking = statements.filter { statement in
+      guard reader.roster.isMember(statement.device) else { return false }
+      let name = Parcel.SaidName(store: statement.store, device: statement.device.shortName)
+      guard let said = plan.said[name] else { return true }
+      // A process that covers what an earlier one said need not repeat it.
+      return said.age < statement.age
+        && !(statement.device == reader.device && said.extent == statement.extent)
+    }
+    if plan.needsParcel { return lacking }
+    if isStopping || isAsked {
+      return lacking.contains { $0.device == reader.device } ? lacking : []
+    }
+    return reader.now.monotonicMilliseconds >= statementsAt ? lacking : []
+  }
+
+  /// Begins to put what a plan says, and the statements that are lacking.
+  mutating func put(_ plan: Plan, _ statements: [Statement], _ author: ParcelAuthor) {
+    let reader = author.reader
+    let statements = lacking(statements, plan, reader)
+    var deposit = Deposit(handovers: objects.epochsWithoutHandover(reader), under: reader.epoch?.id)
+    if plan.needsParcel || !statements.isEmpty {
+      deposit.put(plan, StatementGroup.groups(of: statements), author)
+      let pace = UInt64(reader.roster.sortedMembers.count) * Limits.carrierStatementMilliseconds
+      statementsAt = reader.now.monotonicMilliseconds + pace
+    }
+    phase = .putting(deposit)
+  }
+
+  /// The next object to put; nil if this is not the time to put.
+  mutating func nextPut(
+    _ author: ParcelAuthor, clock timeKeeper: inout TimeKeeper, entropy: inout some Entropy
+  ) -> Deposit.Next? {
+    guard case .putting(var deposit) = phase else { return nil }
+    let next = deposit.next(by: author, clock: &timeKeeper, entropy: &entropy)
+    phase = .putting(deposit)
+    return next
+  }
+
+  /// An object was put. Returns false if none of that name was under way.
   mutating func stored(_ name: ObjectName, bytes: Int) -> Bool {
-    guard case .putting(var putting) = phase, case (let object, var known)? = putting.underWay,
-      object.name == name
-    else { return false }
-    known.bytes = bytes
-    objects[object.name] = known
+    guard case .putting(var deposit) = phase, let known = deposit.stored(name, bytes: bytes) else {
+      return false
+    }
+    objects[name] = known
     hasNews = true
-    putting.underWay = nil
-    phase = .putting(putting)
+    phase = .putting(deposit)
+    return true
+  }
+
+  /// When drafts may be published for it, by the monotonic clock. A device that is not certain of its
+  /// time waits a while: a wrong time would order its writes wrongly for good. `since` is when its
+  /// first carrier was attached.
+  func publishesAt(_ timeKeeper: TimeKeeper, since: UInt64?) -> UInt64 {
+    let now = timeKeeper.now.monotonicMilliseconds
+    guard !timeKeeper.isCertain, !isAsked else { return now }
+    return (since ?? now) + Limits.carrierUncertainMilliseconds
+  }
+
+  // MARK: Deleting
+
+  /// The objects to delete; empty: none now.
+  mutating func nextDeletions(_ reader: CarrierReader) -> [ObjectName] {
+    let names = objects.deletable(by: reader)
+    guard !names.isEmpty, objects.reachAll(without: names, reader) else { return [] }
+    phase = .deleting(names)
+    return names
+  }
+
+  /// All that were to be deleted are gone. Returns false if none were.
+  mutating func deleted() -> Bool {
+    guard case .deleting(let names) = phase else { return false }
+    for name in names { objects[name] = nil }
+    hasNews = true
     return true
   }
 

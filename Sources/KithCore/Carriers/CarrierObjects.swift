@@ -181,7 +181,7 @@ struct CarrierObjects: Sendable {
   /// Objects to delete: replaced by a fold, or of an older epoch, each an hour after this device first
   /// saw what makes them unneeded; and what did not open for an hour.
   ///
-  /// Delete them only if all that this device covers is in the others.
+  /// Delete them only if the others ``reachAll(without:_:)``.
   func deletable(by reader: CarrierReader) -> [ObjectName] {
     let now = reader.now.wallMilliseconds
     var names: Set<ObjectName> = []
@@ -202,6 +202,16 @@ struct CarrierObjects: Sendable {
     }
     return names.union(superfluousHandovers(reader)).filter { known[$0]?.missingSince == nil }
       .sorted()
+  }
+
+  /// Whether a listing showed objects without these that bring all that this device covers: what a
+  /// fold names falsely is put again before it is deleted.
+  func reachAll(without names: [ObjectName], _ reader: CarrierReader) -> Bool {
+    let reached = Self.reached(
+      with: counting(for: reader, onlySeen: true, without: names), reader)
+    return reader.stores.allSatisfy { store, own in
+      CarrierReader.contains(own.vector, in: reached[store] ?? [:], except: { _ in false })
+    }
   }
 
   // MARK: Handovers

@@ -14,14 +14,19 @@ struct CarrierReader {
   let stores: [StoreIdentifier: Own]
   let roster: Roster
   let rosterDigest: Digest256
-  /// The epoch that parcels are put under; nil: none.
+  /// The newest epoch; nil: none is open.
   let epoch: EpochKeys?
   /// The open epochs, ``epoch`` first.
   let epochs: [EpochKeys]
   let timeKeeper: TimeKeeper
   let parcelsBeforeFold: Int
+  /// Whether this device holds entries back, so that an object would say more than it brings.
+  let isWithholding: Bool
 
   var now: Instant { timeKeeper.now }
+
+  /// The epoch that objects are put under now; nil: none may be put.
+  var writing: EpochKeys? { isWithholding ? nil : epoch }
 
   /// What decides whether a parcel can be taken in whole, besides its content: if this changed, a
   /// parcel that was held back is got again.

@@ -26,7 +26,7 @@ extension Replica {
     case .got(let name, let object): get(name, object, from: id)
     case .stored(let name, let bytes):
       if carriers[id]?.stored(name, bytes: bytes) == true { putNext(id) }
-    case .deleted: noteDeleted(id)
+    case .deleted: if carriers[id]?.deleted() == true { endTurn(id) }
     case .failed(let retryAfter):
       carriers[id]?.fail(retryAfter: retryAfter, at: moment)
       effects.append(.carrier(id, .rest))
@@ -37,12 +37,8 @@ extension Replica {
   }
 
   private mutating func attach(_ id: CarrierID, _ shortest: UInt64) {
-    // The shell begins anew: it answers no earlier order.
-    if carriers[id] == nil { carriers[id] = Carrier() }
-    carriers[id]?.phase = .idle
-    carriers[id]?.isStopping = false
     let moment = now.monotonicMilliseconds
-    carriers[id]?.schedule = CarrierSchedule(shortestMilliseconds: shortest, at: moment)
+    carriers[id, default: Carrier()].attach(shortestMilliseconds: shortest, at: moment)
     carriersSince = carriersSince ?? moment
   }
 
@@ -68,25 +64,22 @@ extension Replica {
 
   // MARK: Turns
 
+  private var usesCarriers: Bool {
+    !isRevoked && !isJoining && roster.isMember(keys.id) && incarnation != nil
+  }
+
   mutating func beginDueTurns() {
-    guard !isRevoked, !isJoining, roster.isMember(keys.id), incarnation != nil else { return }
+    guard usesCarriers else { return }
     for id in carriers.keys.sorted() {
-      guard case .idle = carriers[id]?.phase, let due = carriers[id]?.schedule?.dueAt,
-        due <= now.monotonicMilliseconds
-      else { continue }
-      carriers[id]?.schedule?.begin()
-      carriers[id]?.phase = .listing
+      guard let due = carriers[id]?.dueAt, due <= now.monotonicMilliseconds else { continue }
+      carriers[id]?.begin()
       effects.append(.carrier(id, .list))
     }
   }
 
   /// When the next turn is due.
   var carriersDueAt: UInt64? {
-    guard !isRevoked, !isJoining, roster.isMember(keys.id), incarnation != nil else { return nil }
-    return carriers.values.lazy.compactMap { carrier in
-      guard case .idle = carrier.phase else { return nil }
-      return carrier.schedule?.dueAt
-    }.min()
+    usesCarriers ? carriers.values.lazy.compactMap(\.dueAt).min() : nil
   }
 
   private mutating func carrierReader() -> CarrierReader {
@@ -101,7 +94,14 @@ extension Replica {
     return CarrierReader(
       device: keys.id, stores: own, roster: roster, rosterDigest: roster.digest,
       epoch: keyring.current, epochs: keyring.newestFirst, timeKeeper: timeKeeper,
-      parcelsBeforeFold: parcelsBeforeFold)
+      parcelsBeforeFold: parcelsBeforeFold,
+      isWithholding: stores.values.contains(where: \.log.holdsWithheld))
+  }
+
+  private mutating func parcelAuthor() -> ParcelAuthor {
+    ParcelAuthor(
+      account: account, keys: keys, reader: carrierReader(), logs: stores.mapValues(\.log),
+      partBytes: min(Limits.parcelPartBytes, pieceBytes))
   }
 
   // MARK: Getting
@@ -256,212 +256,50 @@ extension Replica {
   private mutating func putLacking(_ id: CarrierID) {
     let hasPeers = links.values.contains(where: \.isExchanging)
     if !hasPeers { fulfilDuties(isDue: true) }
-    guard let epoch = keyring.current, !stores.values.contains(where: \.log.holdsWithheld) else {
-      return endTurn(id)
-    }
-    if mayPublish(on: id) { flush(onCarrier: true) }
-    let reader = carrierReader()
+    guard carrierReader().writing != nil else { return endTurn(id) }
+    if publishesAt(on: id) <= now.monotonicMilliseconds { flush(onCarrier: true) }
+    let author = parcelAuthor()
     // A new process lacks the statements that carriers brought to the one before it.
-    for parcel in carriers[id]?.objects.counting(for: reader) ?? [] { _ = hear(parcel.statements) }
-    let generation = timeKeeper.generation
-    let weights = stores.mapValues { $0.log.weights.total }
-    let random = drawNumber()
-    guard
-      let plan = carriers[id]?.plan(
-        reader, generation: generation, weights: weights, random: random)
-    else { return }
-    let statements = statementsToPut(on: id, plan)
-    let isParcelLeft =
-      !plan.shares.isEmpty || plan.needsRecords || plan.needsGeneration || !statements.isEmpty
-    if isParcelLeft {
-      let pace = UInt64(coverage.memberCount) * Limits.carrierStatementMilliseconds
-      let moment = now.monotonicMilliseconds
-      carriers[id]?.statementsAt = moment + pace
+    for parcel in carriers[id]?.objects.counting(for: author.reader) ?? [] {
+      _ = hear(parcel.statements)
     }
-    let handovers = carriers[id]?.objects.epochsWithoutHandover(reader) ?? []
-    let shares = isParcelLeft ? parcels(of: plan.shares) : []
-    carriers[id]?.phase = .putting(
-      Carrier.Putting(
-        epoch: epoch.id, shares: shares,
-        replaces: plan.replaces, statements: StatementGroup.groups(of: statements),
-        rosterDigest: plan.needsRecords ? reader.rosterDigest : nil, handovers: handovers))
+    let random = entropy.drawNumber()
+    guard let plan = carriers[id]?.plan(author, random: random) else { return }
+    let said = stores.keys.sorted().filter { stores[$0]?.log.vector.isEmpty == false }
+    sayAll(said)
+    carriers[id]?.put(plan, said.flatMap { coverage.table.statements(of: $0) }, author)
     putNext(id)
   }
 
-  /// One parcel for all shares, or one for each if they are large. The next is last.
-  private func parcels(of shares: [Carrier.Share]) -> [[Carrier.Share]] {
-    let bytes = shares.reduce(0) { sum, share in
-      let changeSets = stores[share.store]?.log.changeSets(above: share.above) ?? []
-      return sum + changeSets.reduce(0) { $0 + $1.weight }
-    }
-    return bytes <= partBytes ? [shares] : shares.reversed().map { [$0] }
-  }
-
-  private var partBytes: Int { min(Limits.parcelPartBytes, pieceBytes) }
-
   /// Makes the next object; if none is left, goes on with deleting.
   private mutating func putNext(_ id: CarrierID) {
-    guard case .putting(var putting)? = carriers[id]?.phase else { return }
-    // The rest would be another answer.
-    let isSame =
-      keyring.current?.id == putting.epoch
-      && putting.shares.joined().allSatisfy { stores[$0.store]?.policy == $0.policy }
-    guard isSame, let epoch = keyring.current,
-      !stores.values.contains(where: \.log.holdsWithheld)
-    else { return endTurn(id) }
-    if let shares = putting.shares.last {
-      putting.underWay = part(of: shares, &putting, under: epoch)
-    } else if let older = putting.handovers.popLast() {
-      putting.underWay = handover(from: older, to: epoch)
+    let author = parcelAuthor()
+    let next = carriers[id]?.nextPut(author, clock: &timeKeeper, entropy: &entropy)
+    switch next {
+    case .put(let object):
+      // Storage has the new clock before an object leaves with it.
+      effects.append(.persist([.setClock(clock.latest)]))
+      effects.append(.carrier(id, .put(object)))
+    case .done:
+      let names = carriers[id]?.nextDeletions(author.reader) ?? []
+      guard !names.isEmpty else { return endTurn(id) }
+      effects.append(.carrier(id, .delete(names)))
+    case .stale: endTurn(id)
+    case nil: break
     }
-    carriers[id]?.phase = .putting(putting)
-    guard let object = putting.underWay?.object else { return deleteUnneeded(id) }
-    // Storage has the new clock before an object leaves with it.
-    effects.append(.persist([.setClock(clock.latest)]))
-    effects.append(.carrier(id, .put(object)))
   }
 
-  /// A device that is not certain of its time waits a while: a wrong time would order its writes
-  /// wrongly for good.
-  private func mayPublish(on id: CarrierID) -> Bool {
-    let since = carriersSince ?? now.monotonicMilliseconds
-    return timeKeeper.isCertain || carriers[id]?.isAsked == true
-      || now.monotonicMilliseconds >= since + Limits.carrierUncertainMilliseconds
-  }
-
-  /// The statements that no parcel holds: with other content at once, alone only now and then.
-  private mutating func statementsToPut(on id: CarrierID, _ plan: Carrier.Plan) -> [Statement] {
-    let identifiers = stores.keys.sorted().filter { stores[$0]?.log.vector.isEmpty == false }
-    sayAll(identifiers)
-    let lacking = identifiers.flatMap { coverage.table.statements(of: $0) }.filter { statement in
-      guard roster.isMember(statement.device) else { return false }
-      let name = Parcel.SaidName(store: statement.store, device: statement.device.shortName)
-      guard let said = plan.said[name] else { return true }
-      // A process that covers what an earlier one said need not repeat it.
-      return said.age < statement.age
-        && !(statement.device == keys.id && said.extent == statement.extent)
-    }
-    let isAlone = plan.shares.isEmpty && !plan.needsRecords && !plan.needsGeneration
-    guard isAlone, let carrier = carriers[id] else { return lacking }
-    if carrier.isStopping || carrier.isAsked {
-      return lacking.contains { $0.device == keys.id } ? lacking : []
-    }
-    return now.monotonicMilliseconds >= carrier.statementsAt ? lacking : []
-  }
-
-  /// Makes the next part of a parcel; mostly it is the only one.
-  private mutating func part(
-    of shares: [Carrier.Share], _ putting: inout Carrier.Putting, under epoch: EpochKeys
-  ) -> (OutboundObject, KnownObject) {
-    if putting.part.index == 0 { putting.part.group = drawNumber() }
-    let mayContinue = shares.count == 1 && putting.part.index + 1 < Limits.parcelParts
-    var parcel = Parcel(by: keys.id, at: tick())
-    parcel.part = putting.part
-    var batches: [StoredBatch] = []
-    for share in shares {
-      guard let log = stores[share.store]?.log, var have = stores[share.store]?.have() else {
-        continue
-      }
-      var answer =
-        putting.answer ?? Answer(store: share.store, number: 0, above: share.above)
-      var batch = answer.nextPiece(of: log, bytes: mayContinue ? partBytes : .max)
-      parcel.part.isLast = !batch.isUnfinished
-      putting.answer = batch.isUnfinished ? answer : nil
-      (batch.isUnfinished, batch.covers) = (false, [])
-      batches.append(batch)
-      have.isAwaited = false
-      // An earlier part tells what it mends.
-      if !parcel.part.isLast, !share.isEverything { (have.vector, have.digest) = ([:], nil) }
-      parcel.stores.append(
-        Parcel.Store(have: have, above: share.above, isEverything: share.isEverything))
-    }
-    parcel.time = toldTime
-    var records: [[UInt8]] = []
-    putting.part.index += 1
-    if parcel.part.isLast {
-      putting.part = Parcel.Part()
-      putting.shares.removeLast()
-    }
-    if putting.shares.isEmpty {
-      parcel.replaces = putting.replaces
-      parcel.statements = putting.statements
-      parcel.rosterDigest = putting.rosterDigest
-      if putting.rosterDigest != nil {
-        records = roster.records.sorted(by: Record.isSentBefore).messages()
-      }
-    }
-    return outbound(parcel, .parcel, records, batches, under: epoch, named: epoch)
-  }
-
-  private mutating func handover(
-    from older: EpochKeys, to epoch: EpochKeys
-  ) -> (OutboundObject, KnownObject) {
-    var parcel = Parcel(by: keys.id, at: tick())
-    parcel.time = toldTime
-    parcel.rosterDigest = roster.digest
-    var boxes: [[UInt8]] = []
-    for member in roster.sortedMembers {
-      guard let box = epoch.sealed(to: member.boxKey, entropy: &entropy) else { continue }
-      boxes.append(box)
-      parcel.recipients.append(member.device)
-    }
-    var (object, known) = outbound(
-      parcel, .handover, roster.records.sorted(by: Record.isSentBefore).messages(), [],
-      under: epoch, named: older)
-    object.handover = (older, boxes, entropy.draw())
-    known.state = .handover(parcel, to: epoch.id)
-    return (object, known)
-  }
-
-  private mutating func outbound(
-    _ parcel: Parcel, _ kind: ObjectName.Kind, _ records: [[UInt8]], _ batches: [StoredBatch],
-    under epoch: EpochKeys, named naming: EpochKeys
-  ) -> (OutboundObject, KnownObject) {
-    let object = OutboundObject(
-      name: ObjectName(kind, of: naming, entropy: &entropy), parcel: parcel, records: records,
-      batches: batches, account: account, epoch: epoch, keys: keys, nonce: entropy.draw())
-    let known = KnownObject(
-      state: .counted(parcel), epoch: naming.id, bytes: 0, firstSeen: now.wallMilliseconds,
-      isSeen: false)
-    return (object, known)
-  }
-
-  mutating func drawNumber() -> UInt64 {
-    entropy.draw(Digest128.self).bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
-  }
-
-  // MARK: The end of a turn
-
-  /// Deletes only if a listing shows that all of this device's data stays on the carrier: what a fold
-  /// names falsely is put again before.
-  private mutating func deleteUnneeded(_ id: CarrierID) {
-    let reader = carrierReader()
-    guard let objects = carriers[id]?.objects else { return }
-    let names = objects.deletable(by: reader)
-    guard !names.isEmpty else { return endTurn(id) }
-    let left = objects.counting(for: reader, onlySeen: true, without: names)
-    let reached = CarrierObjects.reached(with: left, reader)
-    let isThere = reader.stores.allSatisfy { store, own in
-      CarrierReader.contains(own.vector, in: reached[store] ?? [:], except: { _ in false })
-    }
-    guard isThere else { return endTurn(id) }
-    carriers[id]?.phase = .deleting(names)
-    effects.append(.carrier(id, .delete(names)))
-  }
-
-  private mutating func noteDeleted(_ id: CarrierID) {
-    guard case .deleting(let names)? = carriers[id]?.phase else { return }
-    for name in names { carriers[id]?.objects[name] = nil }
-    carriers[id]?.hasNews = true
-    endTurn(id)
+  private func publishesAt(on id: CarrierID) -> UInt64 {
+    carriers[id]?.publishesAt(timeKeeper, since: carriersSince) ?? .max
   }
 
   private mutating func endTurn(_ id: CarrierID) {
     let reader = carrierReader()
     carriers[id]?.end(reader)
-    if !mayPublish(on: id), stores.values.contains(where: { !$0.drafts.isEmpty }) {
-      let since = carriersSince ?? now.monotonicMilliseconds
-      carriers[id]?.schedule?.plan(at: since + Limits.carrierUncertainMilliseconds)
+    let publishes = publishesAt(on: id)
+    if publishes > now.monotonicMilliseconds, stores.values.contains(where: { !$0.drafts.isEmpty })
+    {
+      carriers[id]?.schedule?.plan(at: publishes)
     }
     effects.append(.carrier(id, .rest))
     effects.append(.progress)

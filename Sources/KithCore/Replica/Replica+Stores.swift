@@ -256,7 +256,7 @@ extension Replica {
   /// Change sets came from a session: they will have to be on the carriers too.
   private mutating func noteHeard() {
     guard !carriers.isEmpty else { return }
-    let (random, moment) = (drawNumber(), now.monotonicMilliseconds)
+    let (random, moment) = (entropy.drawNumber(), now.monotonicMilliseconds)
     for id in carriers.keys { carriers[id]?.schedule?.heard(at: moment, random: random) }
   }
 

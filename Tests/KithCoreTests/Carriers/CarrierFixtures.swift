@@ -63,7 +63,7 @@ struct CarrierFixture {
     return CarrierReader(
       device: creator.id, stores: stores,
       roster: roster, rosterDigest: roster.digest, epoch: epoch, epochs: keyring.newestFirst,
-      timeKeeper: timeKeeper, parcelsBeforeFold: 2)
+      timeKeeper: timeKeeper, parcelsBeforeFold: 2, isWithholding: false)
   }
 
   mutating func name(_ kind: ObjectName.Kind = .parcel) -> ObjectName {
