@@ -391,6 +391,12 @@ struct Carrier: Sendable {
     heldSince = nil
   }
 
+  /// A device was revoked: what it put counts for no reader.
+  mutating func doubtAll() {
+    held = nil
+    heldSince = nil
+  }
+
   mutating func fail(retryAfter: UInt64?, at now: UInt64) {
     phase = .idle
     hasNews = false

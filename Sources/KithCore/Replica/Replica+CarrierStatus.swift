@@ -29,6 +29,9 @@ extension Replica {
     }
   }
 
+  /// The carriers of which objects are known, or that are attached.
+  package var carrierIDs: Set<CarrierID> { Set(carriers.keys) }
+
   /// When the last listing came, if it showed all that this device covers and has written, of all
   /// stores or of one.
   package func heldSince(

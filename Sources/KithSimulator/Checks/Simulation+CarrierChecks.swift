@@ -38,12 +38,19 @@ extension Simulation {
     if let spoiltAt = carriers[carrier].spoiltAt, spoiltAt + 3_900_000_000 > now { return }
     var vectors: [StoreIdentifier: [ChainID: UInt64]] = [:]
     for store in replica.storeIdentifiers { vectors[store] = replica.covered(of: store) }
-    let check = SimulatedDevice.HeldCheck(vectors: vectors, changes: carriers[carrier].changes)
+    let revoked = devices.filter { replica.roster.isRevoked($0.keys.id) }
+    let check = SimulatedDevice.HeldCheck(
+      vectors: vectors, changes: carriers[carrier].changes, revocations: revoked.count)
     guard device.checkedHeld[carrier] != check,
       isHealing || Int.random(in: 0..<3, using: &carrierChance) == 0
     else { return }
     tally.count("carriers read from nothing")
     guard let fresh = freshReader(of: carrier, for: device) else { return }
+    // An object put after the last listing may tell of a revocation. Then what the revoked device put
+    // counts no more, until another puts it again.
+    guard revoked.count == devices.count(where: { fresh.roster.isRevoked($0.keys.id) }) else {
+      return
+    }
     for (store, vector) in vectors.sorted(by: { $0.key < $1.key }) {
       let theirs = fresh.covered(of: store)
       let lacking = vector.filter {

@@ -101,6 +101,8 @@ final class SimulatedDevice {
   struct HeldCheck: Hashable {
     var vectors: [StoreIdentifier: [ChainID: UInt64]]
     var changes: Int
+    /// How many devices it knew to be revoked.
+    var revocations: Int
   }
 
   struct Join {

@@ -146,7 +146,10 @@ extension Simulation {
     for effect in effects {
       switch effect {
       case .view(let change): try show(change, on: device, after: input)
-      case .report(let report): tally.count(report.name)
+      case .report(let report):
+        tally.count(report.name)
+        guard case .revoked = report else { break }
+        for number in device.carriers { try checkHeld(by: device, on: number) }
       default: break
       }
     }

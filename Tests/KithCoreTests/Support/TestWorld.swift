@@ -78,6 +78,9 @@ final class TestWorld {
   /// Milliseconds added to a device's wall clock.
   var clockErrors: [Int: Int64] = [:]
   var links: [[Int]: Link] = [:]
+  /// What lies on carriers, and the orders that ``turn(of:on:)`` has not carried out.
+  var carriers: [CarrierID: [ObjectName: [UInt8]]] = [:]
+  var orders: [(device: Int, carrier: CarrierID, order: CarrierOrder)] = []
   /// May alter or drop a message on its way.
   var tamper: ((_ from: Int, _ to: Int, _ message: [UInt8]) -> [UInt8]?)?
   private var nextSession: UInt64 = 1
@@ -289,7 +292,7 @@ final class TestWorld {
         perform(.received(link.ends[1 - end].session, inbound), on: link.ends[end].to)
       }
       perform(.disconnected(link.ends[1 - end].session), on: link.ends[end].to)
-    case .carrier: break
+    case .carrier(let id, let order): orders.append((index, id, order))
     case .accepted(let id): device.accepted.append(id)
     case .refused(let id, let error): device.refused[id] = error
     case .refusedStore(let store, let error): device.refusedStores[store] = error

@@ -1073,7 +1073,7 @@ nonisolated struct WireParcel: Sendable {
   /// 32 each, ascending; of a handover: who can open its epoch
   var recipients: [Data] = []
 
-  /// encoded Messages: one Have, then Records and Batches
+  /// encoded Messages: Haves, then Records and Batches
   var messages: [Data] = []
 
   var unknownFields = SwiftProtobuf.UnknownStorage()

@@ -1,0 +1,105 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// Turns of whole devices on carriers in memory.
+struct CarrierTurnTests {
+  private let one: CarrierID
+  private let two: CarrierID
+
+  init() {
+    var random = SeededEntropy(seed: 1)
+    one = CarrierID(random.draw())
+    two = CarrierID(random.draw())
+  }
+
+  private func write(_ key: String, of length: Int = 1) throws -> KithCore.Operation {
+    KithCore.Operation(
+      key: key, value: try EncodedValue(.string(String(repeating: "x", count: length))))
+  }
+
+  @Test func `with a revocation ends what a device says of a carrier`() throws {
+    let world = try TestWorld(devices: 4, seed: 1)
+    // Device 2's write comes to the second carrier in a parcel of device 1.
+    world.write([try write("key")], on: 2)
+    world.turn(of: 2, on: one)
+    world.turn(of: 1, on: one)
+    world.turn(of: 1, on: two)
+    for _ in 0..<2 { world.turn(of: 3, on: two) }
+    let reader = world.devices[3]
+    #expect(reader.replica.view(of: TestWorld.store)["key"] != nil)
+    #expect(reader.replica.heldSince(on: two) != nil)
+
+    let revoked = world.devices[1].keys.id
+    let staying = Set(world.devices.map(\.keys.id)).subtracting([revoked])
+    world.perform(.revoke(revoked, keeping: staying), on: 0)
+    world.perform(.learn(world.devices[0].replica.roster.records), on: 3)
+    #expect(reader.replica.roster.isRevoked(revoked))
+    #expect(reader.replica.heldSince(on: two) == nil)
+
+    // It puts the write again: of the other parcel nothing counts.
+    for _ in 0..<3 { world.turn(of: 3, on: two) }
+    #expect(reader.replica.heldSince(on: two) != nil)
+    world.turn(of: 0, on: two)
+    #expect(world.devices[0].replica.view(of: TestWorld.store)["key"] != nil)
+  }
+
+  @Test func `a large share comes in parts, of which the last tells what all bring`() throws {
+    let world = try TestWorld(devices: 2, seed: 2)
+    world.devices[0].replica.pieceBytes = 1_000
+    for number in 0..<8 {
+      world.write([try write("key \(number)", of: 400)], on: 0)
+      world.turn(of: 0, on: one)
+    }
+    world.turn(of: 0, on: two)
+    let opener = world.devices[1].replica.objectOpener
+    let parcels: [Parcel] = world.carriers[two, default: [:]]
+      .compactMap { name, bytes in opener.open(bytes, named: name).parcel }
+      .sorted { $0.part.index < $1.part.index }
+    #expect(parcels.count > 2)
+    #expect(parcels.map(\.part.index) == Array(parcels.indices))
+    #expect(Set(parcels.map(\.part.group)).count == 1)
+    #expect(parcels.map(\.part.isLast) == parcels.indices.map { $0 == parcels.indices.last })
+    for parcel in parcels.dropLast() {
+      #expect(parcel.stores.allSatisfy { $0.have.digest == nil })
+      #expect(parcel.statements.isEmpty && parcel.rosterDigest == nil)
+    }
+    world.turn(of: 1, on: two)
+    #expect(world.devices[1].replica.view(of: TestWorld.store).count == 8)
+  }
+
+  @Test func `a share that would be another answer is not put`() throws {
+    let world = try TestWorld(devices: 2, seed: 3)
+    world.write([try write("key")], on: 0)
+    world.perform(.carrier(one, .attached(shortestMilliseconds: 5_000)), on: 0)
+    world.perform(.carrier(one, .asked), on: 0)
+    guard case .list? = world.orders.last?.order else {
+      Issue.record("no listing")
+      return
+    }
+    world.orders = []
+    world.perform(.carrier(one, .listed([:])), on: 0)
+    guard case .put(let object)? = world.orders.last?.order else {
+      Issue.record("nothing is put")
+      return
+    }
+    // The store's limits change while the object is on its way.
+    world.orders = []
+    var policy = Policy.standard
+    policy.keys += 1
+    world.perform(.open(TestWorld.store, policy), on: 0)
+    world.perform(.carrier(one, .stored(object.name, bytes: 4_096)), on: 0)
+    #expect(world.devices[0].replica.heldSince(on: one) == nil)
+    guard case .rest? = world.orders.first?.order else {
+      Issue.record("the turn goes on")
+      return
+    }
+  }
+}
+
+extension OpenedObject {
+  fileprivate var parcel: Parcel? {
+    if case .parcel(let parcel, _) = content { parcel } else { nil }
+  }
+}
