@@ -27,15 +27,17 @@ final class CarrierList: Sendable {
     own.withLock { $0 = list }
   }
 
-  /// The carriers that the device uses beside the account's: the first by id. If the account has one
-  /// of its own, its own credentials count.
-  func inUse(beside shared: [CarrierSettings]) -> [CarrierSettings] {
-    Array(Self.merged(shared, own.withLock { $0 }).prefix(Limits.carriers))
+  /// The device's own carriers, then the account's, each by id. One that is in both is the device's own.
+  func known(beside shared: [CarrierSettings]) -> [CarrierSettings] {
+    let own = own.withLock { $0 }
+    let ids = Set(own.map(\.id))
+    return own.sorted { $0.id < $1.id }
+      + shared.filter { !ids.contains($0.id) }.sorted { $0.id < $1.id }
   }
 
-  /// All carriers, by id. If the account has one of its own, that is the account's.
-  func known(beside shared: [CarrierSettings]) -> [CarrierSettings] {
-    Self.merged(own.withLock { $0 }, shared)
+  /// Those that the device uses: the first. So no other device keeps it from its own.
+  func inUse(beside shared: [CarrierSettings]) -> [CarrierSettings] {
+    Array(known(beside: shared).prefix(Limits.carriers))
   }
 
   /// Adds one, or replaces what is known of it. Durable on return; blocks meanwhile.
@@ -63,18 +65,10 @@ final class CarrierList: Sendable {
       own = list
     }
   }
-
-  private static func merged(
-    _ one: [CarrierSettings], _ preferred: [CarrierSettings]
-  ) -> [CarrierSettings] {
-    var all: [CarrierID: CarrierSettings] = [:]
-    for settings in one + preferred { all[settings.id] = settings }
-    return all.sorted { $0.key < $1.key }.map(\.value)
-  }
 }
 
 extension Node {
-  /// The account's carriers and this device's own, by id.
+  /// This device's own carriers, then the account's.
   var knownCarriers: [CarrierSettings] { carrierList.known(beside: engine.sharedCarriers) }
 
   /// Adds a carrier, or replaces what is known of it. Durable on return.
@@ -84,11 +78,13 @@ extension Node {
     }
   }
 
-  /// Durable on return.
+  /// Durable on return. What is known of its objects is forgotten.
   func remove(_ settings: CarrierSettings) async throws(KithError) {
     try await change(settings, to: nil) { () throws(StorageError) in
       try self.carrierList.remove(settings.id)
     }
+    guard !knownCarriers.contains(where: { $0.id == settings.id }) else { return }
+    engine.input(.carrier(settings.id, .removed))
   }
 
   private func change(

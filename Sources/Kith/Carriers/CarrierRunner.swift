@@ -72,12 +72,8 @@ final class CarrierRunner: Sendable {
       }
     }
     desk.inUse = fresh.map(\.settings)
-    let ids = Set(fresh.map(\.worker.id))
-    let gone = entries.withLock { entries in
-      defer { entries = fresh }
-      return entries.map(\.worker.id).filter { !ids.contains($0) }
-    }
-    for id in gone {
+    entries.withLock { $0 = fresh }
+    for id in engine.read({ $0.carrierIDs }).subtracting(list.map(\.id)) {
       desk.note(nil, of: id)
       engine.input(.carrier(id, .removed))
     }

@@ -169,7 +169,7 @@ extension NodeAccess {
     _ = try result.get()
   }
 
-  /// The account's carriers and the device's own, by id, with their credentials.
+  /// The device's own carriers, then the account's, with their credentials.
   package func carriers() async throws(KithError) -> [CarrierSettings] {
     guard case .carriers(let carriers) = try await perform(.carriers) else {
       throw .malformedControl

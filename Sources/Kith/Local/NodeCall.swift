@@ -33,7 +33,7 @@ package enum NodeCall: Codable, Sendable {
   case undo(store: String, key: String, to: UInt64?)
   case acceptLoss(store: String)
   case acceptTime
-  /// The account's carriers and the device's own, by id.
+  /// The device's own carriers, then the account's.
   case carriers
   /// Adds a carrier, or replaces what is known of it.
   case keepCarrier(CarrierSettings)

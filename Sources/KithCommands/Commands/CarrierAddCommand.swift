@@ -16,7 +16,7 @@ struct CarrierAddCommand: AsyncParsableCommand {
 
       Makes a directory kith1 there, tries all operations, and waits until the running node has put \
       everything. The account's other devices learn the address and its credentials, sealed as all \
-      data; not of a folder, nor of an address that is not https or is in this host's own network: \
+      data; not of a folder, nor of an address that is not https or lies on this computer or its link: \
       add those on each device. Status 5 if the storage cannot be used.
       """)
 

@@ -7,8 +7,8 @@ struct CarrierListCommand: AsyncParsableCommand {
     commandName: "list",
     abstract: "List the carriers, and what they hold.",
     discussion: """
-      HOLDS ALL: since when a listing shows everything that this device covers. Whether another \
-      device has got it, kith devices says.
+      HOLDS ALL: since when a listing shows everything that this device covers. \
+      kith devices says whether another device has got it.
       """)
 
   @OptionGroup var options: CommonOptions

@@ -9,8 +9,8 @@ struct CarrierPasswordCommand: AsyncParsableCommand {
     commandName: "password",
     abstract: "Give a carrier new credentials.",
     discussion: """
-      The account's other devices learn them, except those that can be reached only through this \
-      carrier: there, run this command again. Change the password at the storage first, above all \
+      If the carrier is the account's, its other devices learn them, except those that can be \
+      reached only through this carrier: there, run this command again. Change the password at the storage first, above all \
       after a device was revoked: it may still know the old one.
       """)
 

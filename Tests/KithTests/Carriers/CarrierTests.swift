@@ -204,6 +204,34 @@ struct CarrierTests {
     try again.close()
   }
 
+  @Test func `a device's own carriers come before the account's`() async throws {
+    let nodes = try await Nodes()
+    let node = nodes.first
+    var shared: [CarrierSettings] = []
+    for number in 0..<8 {
+      shared.append(
+        CarrierSettings(
+          kind: "s3", location: "https://s3.example/bucket-\(number)", isShared: true))
+      try await node.keepCarrier(shared[number])
+    }
+    shared.sort { $0.id < $1.id }
+    var own = CarrierSettings(kind: "folder", location: "/mnt/stick")
+    while own.id < shared[4].id { own.location += "x" }
+    try await node.keepCarrier(own)
+    #expect(try await node.carriers() == [own] + shared)
+    #expect(
+      node.status.carriers.map(\.location) == [own.location] + shared.prefix(3).map(\.location))
+
+    // One that is in both lists is the device's own, for its use and for changes.
+    var both = shared[7]
+    (both.isShared, both.credentials) = (false, "other\nkeys")
+    try await node.keepCarrier(both)
+    #expect(try await node.carriers().first { $0.id == both.id } == both)
+    try await node.removeCarrier(both)
+    #expect(try await node.carriers().first { $0.id == both.id } == shared[7])
+    try node.close()
+  }
+
   @Test func `a list of own carriers that cannot be read stops no node`() async throws {
     let nodes = try await Nodes()
     try nodes.first.close()
