@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test func `a delay holds bytes back, and not one after another`() async throws {
-    let delay = Duration.milliseconds(150)
+    let delay = Duration.seconds(1)
     try await ProxyPair.with(faults: .init(delay: delay)) { pair in
       let began = ContinuousClock.now
       for number in 0..<40 as Range<UInt8> {
