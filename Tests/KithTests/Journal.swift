@@ -1,7 +1,7 @@
 import Logging
 import Synchronization
 
-/// Keeps what is logged, from warnings up.
+/// Keeps the lines that are logged, from warnings up.
 struct Journal: LogHandler {
   final class Lines: Sendable {
     private let lines = Mutex<[String]>([])

@@ -47,7 +47,7 @@ final class CarrierDesk: Sendable {
     }
   }
 
-  /// The carriers of the running node, by id.
+  /// The carriers of the running node.
   var inUse: [CarrierSettings] {
     get { state.withLock { $0.inUse } }
     set { state.withLock { $0.inUse = newValue } }

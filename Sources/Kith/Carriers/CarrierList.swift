@@ -2,12 +2,6 @@ internal import KithCore
 internal import KithStorage
 internal import Synchronization
 
-#if canImport(FoundationEssentials)
-  internal import FoundationEssentials
-#else
-  internal import Foundation
-#endif
-
 /// The carriers that only this device uses, with their credentials. The database keeps them, sealed.
 final class CarrierList: Sendable {
   private let storage: SQLiteStorage
@@ -15,14 +9,15 @@ final class CarrierList: Sendable {
 
   init(_ storage: SQLiteStorage) { self.storage = storage }
 
-  /// Reads what the database keeps.
+  /// Reads the list from the database. `damaged`: it is lost, and the next change writes a new one.
   func load() throws(StorageError) {
-    let bytes = try storage.carriers()
-    guard !bytes.isEmpty else { return }
-    guard let list = try? JSONDecoder().decode([CarrierSettings].self, from: Data(bytes)) else {
+    guard let bytes = try storage.carriers() else { return }
+    guard
+      let list = try? EncodedValue(trusting: bytes).decoded().decoded(as: [CarrierSettings].self)
+    else {
       throw StorageError(
         code: .damaged, path: storage.path,
-        message: "the list of this device's own carriers is none")
+        message: "the list of this device's own carriers is malformed")
     }
     own.withLock { $0 = list }
   }
@@ -40,7 +35,7 @@ final class CarrierList: Sendable {
     Array(known(beside: shared).prefix(Limits.carriers))
   }
 
-  /// Adds one, or replaces what is known of it. Durable on return; blocks meanwhile.
+  /// Adds one, or replaces its settings. Durable on return; blocks meanwhile.
   func keep(_ settings: CarrierSettings) throws(StorageError) {
     try change { list in
       list.removeAll { $0.id == settings.id }
@@ -58,10 +53,10 @@ final class CarrierList: Sendable {
     try own.withLock { own throws(StorageError) in
       var list = own
       body(&list)
-      guard let data = try? JSONEncoder().encode(list) else {
+      guard let encoded = try? EncodedValue(PropertyListValue(encoding: list)) else {
         preconditionFailure("settings are text and one bool")
       }
-      try storage.setCarriers(Array(data))
+      try storage.setCarriers(encoded.bytes)
       own = list
     }
   }
@@ -71,19 +66,21 @@ extension Node {
   /// This device's own carriers, then the account's.
   var knownCarriers: [CarrierSettings] { carrierList.known(beside: engine.sharedCarriers) }
 
-  /// Adds a carrier, or replaces what is known of it. Durable on return.
+  /// Adds a carrier, or replaces its settings. Durable on return.
   func keep(_ settings: CarrierSettings) async throws(KithError) {
     try await change(settings, to: settings.value) { () throws(StorageError) in
       try self.carrierList.keep(settings)
     }
   }
 
-  /// Durable on return. What is known of its objects is forgotten.
+  /// Durable on return. The core forgets its objects: a running node's runner has it do so.
   func remove(_ settings: CarrierSettings) async throws(KithError) {
     try await change(settings, to: nil) { () throws(StorageError) in
       try self.carrierList.remove(settings.id)
     }
-    guard !knownCarriers.contains(where: { $0.id == settings.id }) else { return }
+    guard carriers.withLock({ $0 == nil }),
+      !knownCarriers.contains(where: { $0.id == settings.id })
+    else { return }
     engine.input(.carrier(settings.id, .removed))
   }
 

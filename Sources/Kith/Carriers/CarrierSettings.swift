@@ -31,7 +31,7 @@ public struct CarrierSettings: Codable, Hashable, Sendable {
   /// stores whose names begin with `kith.`.
   package static let store = "kith.carriers"
 
-  /// What ``store`` has for it.
+  /// The value of its key in ``store``.
   package var value: PropertyListValue {
     var members: [String: PropertyListValue] = [
       "kind": .string(kind), "location": .string(location),

@@ -177,7 +177,7 @@ extension NodeAccess {
     return carriers
   }
 
-  /// Adds a carrier, or replaces what is known of it. Durable on return.
+  /// Adds a carrier, or replaces its settings. Durable on return.
   package func keepCarrier(_ settings: CarrierSettings) async throws(KithError) {
     _ = try await perform(.keepCarrier(settings))
   }

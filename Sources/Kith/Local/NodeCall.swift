@@ -35,7 +35,7 @@ package enum NodeCall: Codable, Sendable {
   case acceptTime
   /// The device's own carriers, then the account's.
   case carriers
-  /// Adds a carrier, or replaces what is known of it.
+  /// Adds a carrier, or replaces its settings.
   case keepCarrier(CarrierSettings)
   case removeCarrier(CarrierSettings)
   /// Begins a turn on each carrier, which publishes even if the time is not certain.

@@ -44,11 +44,6 @@ package final class Node: Service, Sendable {
     account = engine.account
     device = engine.keys.id
     carrierList = CarrierList(opened.storage)
-    do {
-      try carrierList.load()
-    } catch {
-      engine.log(LogLine(.carriersUnread, ["reason": "\(error)"]))
-    }
   }
 
   /// Opens the device of a directory, and locks the directory until ``close()``.
@@ -68,9 +63,21 @@ package final class Node: Service, Sendable {
       let engine = try Self.engine(of: opened, configuration)
       ExitFlush.register(engine)
       self.init(configuration: configuration, engine: engine, opened: opened, staticPeers: peers)
+      try loadCarriers()
     } catch {
       try? opened.close()
       throw error
+    }
+  }
+
+  /// A damaged list stops no node; a disk that cannot be read does, or the next change of the list
+  /// would lose the rest of it.
+  private func loadCarriers() throws(KithError) {
+    do throws(StorageError) {
+      try carrierList.load()
+    } catch {
+      guard error.code == .damaged else { throw KithError(error) }
+      engine.log(LogLine(.carriersUnread, ["reason": "\(error)"]))
     }
   }
 

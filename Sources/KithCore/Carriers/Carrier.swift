@@ -213,7 +213,7 @@ struct Carrier: Sendable {
     var needsParcel: Bool { !shares.isEmpty || needsRecords || needsGeneration }
   }
 
-  /// What the carrier lacks of the author's data. `random` is drawn for the wait before a fold.
+  /// Finds the author's data that the carrier lacks. `random` is drawn for the wait before a fold.
   mutating func plan(_ author: ParcelAuthor, random: UInt64) -> Plan {
     let reader = author.reader
     // An object to be deleted counts as lacking: a fold may have named it falsely.
@@ -298,7 +298,7 @@ struct Carrier: Sendable {
     return reader.now.monotonicMilliseconds >= statementsAt ? lacking : []
   }
 
-  /// Begins to put what a plan says, and the statements that are lacking.
+  /// Begins to put a plan's shares, and the statements that are lacking.
   mutating func put(_ plan: Plan, _ statements: [Statement], _ author: ParcelAuthor) {
     let reader = author.reader
     let statements = lacking(statements, plan, reader)
@@ -391,7 +391,7 @@ struct Carrier: Sendable {
     heldSince = nil
   }
 
-  /// A device was revoked: what it put counts for no reader.
+  /// A device was revoked: its objects count for no reader.
   mutating func doubtAll() {
     held = nil
     heldSince = nil

@@ -1,4 +1,4 @@
-/// What happened to a carrier.
+/// An event of a carrier, or of the device's use of it.
 package enum CarrierEvent: Sendable {
   /// This device uses it from now on. The time is the least between two turns that nothing asked for.
   case attached(shortestMilliseconds: UInt64)

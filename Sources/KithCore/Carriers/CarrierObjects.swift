@@ -83,7 +83,8 @@ struct CarrierObjects: Sendable {
 
   // MARK: What readers get
 
-  /// The parcels that count: taken in, under the newest epoch, by members, with all parts.
+  /// The parcels that count: taken in, under the newest epoch, by members, with all parts. In the same
+  /// order on each run.
   func counting(
     for reader: CarrierReader, onlySeen: Bool = false, without left: [ObjectName] = []
   ) -> [Parcel] {
@@ -99,7 +100,9 @@ struct CarrierObjects: Sendable {
       parts[Group(parcel), default: []].insert(parcel.part.index)
       if parcel.part.isLast { parcels.append(parcel) }
     }
-    return parcels.filter { parts[Group($0)]?.count == $0.part.index + 1 }
+    return parcels.filter { parts[Group($0)]?.count == $0.part.index + 1 }.sorted {
+      ($0.clock, $0.author, $0.part.group) < ($1.clock, $1.author, $1.part.group)
+    }
   }
 
   private struct Group: Hashable {
@@ -137,7 +140,7 @@ struct CarrierObjects: Sendable {
     with parcels: [Parcel], _ reader: CarrierReader
   ) -> [StoreIdentifier: [ChainID: UInt64]] {
     var reached: [StoreIdentifier: [ChainID: UInt64]] = [:]
-    var left = parcels.sorted { ($0.clock, $0.author) < ($1.clock, $1.author) }.map { parcel in
+    var left = parcels.map { parcel in
       parcel.stores.filter { reader.stores[$0.have.store].map(\.policy) == $0.have.policy }
     }
     for _ in 0..<Limits.carrierPasses where !left.isEmpty {
@@ -204,8 +207,8 @@ struct CarrierObjects: Sendable {
       .sorted()
   }
 
-  /// Whether a listing showed objects without these that bring all that this device covers: what a
-  /// fold names falsely is put again before it is deleted.
+  /// Whether a listing showed objects, besides these, that bring all that this device covers. So an
+  /// object that a fold names falsely is put again before it is deleted.
   func reachAll(without names: [ObjectName], _ reader: CarrierReader) -> Bool {
     let reached = Self.reached(
       with: counting(for: reader, onlySeen: true, without: names), reader)

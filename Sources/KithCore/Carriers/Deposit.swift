@@ -11,9 +11,9 @@ struct ParcelAuthor {
 }
 
 /// The objects that a device puts in one turn: parcels, and handovers to the newest epoch. Each is made
-/// from what is stored then.
+/// from the data that is stored then.
 struct Deposit: Sendable {
-  /// What to put of one store.
+  /// One store's data to put.
   struct Share: Hashable, Sendable {
     var store: StoreIdentifier
     var above: [ChainID: UInt64]
@@ -35,13 +35,13 @@ struct Deposit: Sendable {
   /// The rest of the share that is put in parts.
   private var answer: Answer?
   private var part = Parcel.Part()
-  /// What only the last parcel holds.
+  /// Only the last parcel holds these.
   private var replaces: [ObjectName] = []
   private var statements: [StatementGroup] = []
   private var hasRecords = false
   /// Epochs from which handovers are left to put.
   private var handovers: [EpochKeys]
-  /// Under way, with what is known of it once it is stored.
+  /// The object under way, and the note of it for the time when it is stored.
   private var underWay: (object: OutboundObject, known: KnownObject)?
 
   init(handovers: [EpochKeys], under epoch: EpochID?) {
@@ -82,7 +82,7 @@ struct Deposit: Sendable {
     return .put(made.object)
   }
 
-  /// What is known of the object under way, which was put; nil if none of that name was.
+  /// The object under way was put: returns the note of it. Nil if none of that name was under way.
   mutating func stored(_ name: ObjectName, bytes: Int) -> KnownObject? {
     guard case (let object, var known)? = underWay, object.name == name else { return nil }
     underWay = nil

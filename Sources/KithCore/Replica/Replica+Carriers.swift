@@ -95,7 +95,7 @@ extension Replica {
       device: keys.id, stores: own, roster: roster, rosterDigest: roster.digest,
       epoch: keyring.current, epochs: keyring.newestFirst, timeKeeper: timeKeeper,
       parcelsBeforeFold: parcelsBeforeFold,
-      isWithholding: stores.values.contains(where: \.log.holdsWithheld))
+      isWithholding: holdsWithheld)
   }
 
   private mutating func parcelAuthor() -> ParcelAuthor {
@@ -256,7 +256,7 @@ extension Replica {
   private mutating func putLacking(_ id: CarrierID) {
     let hasPeers = links.values.contains(where: \.isExchanging)
     if !hasPeers { fulfilDuties(isDue: true) }
-    guard carrierReader().writing != nil else { return endTurn(id) }
+    guard keyring.current != nil, !holdsWithheld else { return endTurn(id) }
     if publishesAt(on: id) <= now.monotonicMilliseconds { flush(onCarrier: true) }
     let author = parcelAuthor()
     // A new process lacks the statements that carriers brought to the one before it.

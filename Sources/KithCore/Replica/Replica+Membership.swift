@@ -133,10 +133,12 @@ extension Replica {
   // MARK: Duties
 
   mutating func scheduleDuties() {
-    let holdsWithheld = stores.values.contains(where: \.log.holdsWithheld)
     members.schedule(
       at: now.monotonicMilliseconds, holdsWithheld: holdsWithheld, &entropy)
   }
+
+  /// Whether a revoked device's entries wait to be carried over.
+  var holdsWithheld: Bool { stores.values.contains(where: \.log.holdsWithheld) }
 
   mutating func fulfilDutiesIfDue() { fulfilDuties(isDue: false) }
 

@@ -250,8 +250,7 @@ package struct Replica: Sendable {
   }
 
   mutating func drawIncarnation() -> Incarnation {
-    let drawn = entropy.draw(Digest128.self).bytes.prefix(8)
-    return Incarnation(rawValue: drawn.reduce(0) { $0 << 8 | UInt64($1) })
+    Incarnation(rawValue: entropy.drawNumber())
   }
 }
 

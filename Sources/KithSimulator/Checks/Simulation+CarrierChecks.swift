@@ -46,8 +46,8 @@ extension Simulation {
     else { return }
     tally.count("carriers read from nothing")
     guard let fresh = freshReader(of: carrier, for: device) else { return }
-    // An object put after the last listing may tell of a revocation. Then what the revoked device put
-    // counts no more, until another puts it again.
+    // An object put after the last listing may tell of a revocation. Then the revoked device's objects
+    // count no more, until another puts their content again.
     guard revoked.count == devices.count(where: { fresh.roster.isRevoked($0.keys.id) }) else {
       return
     }

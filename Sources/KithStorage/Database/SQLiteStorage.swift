@@ -137,11 +137,11 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     }
   }
 
-  /// The list of the carriers that only this device uses, as ``setCarriers(_:)`` got it; empty if it
+  /// The list of the carriers that only this device uses, as ``setCarriers(_:)`` got it; nil if it
   /// never did.
-  package func carriers() throws(StorageError) -> [UInt8] {
+  package func carriers() throws(StorageError) -> [UInt8]? {
     try withDatabase { database, _ in
-      guard let sealed = try Meta.get(.carriers, database) else { return [] }
+      guard let sealed = try Meta.get(.carriers, database) else { return nil }
       guard let list = seal.open(carriers: sealed) else {
         throw StorageError.damaged(path, "the list of this device's own carriers does not open")
       }

@@ -59,6 +59,18 @@ struct CarrierObjectsTests {
     #expect(partly == [fixture.store: [theirs: 1]])
   }
 
+  /// Clocks are often equal: that of a parcel is the latest inside.
+  @Test mutating func `parcels come in one order, whatever the dictionary's`() {
+    var objects = CarrierObjects()
+    for group in 0..<20 as Range<UInt64> {
+      var parcel = fixture.parcel(through: [fixture.chain(fixture.creator): 1])
+      parcel.part.group = group
+      objects[fixture.name()] = fixture.known(parcel)
+    }
+    let counting = objects.counting(for: fixture.reader([:]))
+    #expect(counting.map(\.part.group) == Array(0..<20))
+  }
+
   @Test mutating func `an object counts until listings lacked it for an hour`() {
     let chain = fixture.chain(fixture.creator)
     var objects = CarrierObjects()

@@ -78,7 +78,7 @@ final class TestWorld {
   /// Milliseconds added to a device's wall clock.
   var clockErrors: [Int: Int64] = [:]
   var links: [[Int]: Link] = [:]
-  /// What lies on carriers, and the orders that ``turn(of:on:)`` has not carried out.
+  /// The objects on carriers, and the orders that ``turn(of:on:)`` has not carried out.
   var carriers: [CarrierID: [ObjectName: [UInt8]]] = [:]
   var orders: [(device: Int, carrier: CarrierID, order: CarrierOrder)] = []
   /// May alter or drop a message on its way.

@@ -232,6 +232,42 @@ struct CarrierTests {
     try node.close()
   }
 
+  @Test func `a removed carrier's objects are forgotten, with and without a running node`()
+    async throws
+  {
+    let pair = try await Pair()
+    let settings = SharedStorage.settings
+    try await pair.on("0") { node, store in
+      try await store.commit { $0.set("dark", forKey: "theme") }
+      _ = try await store.synchronize(timeout: .seconds(30))
+      #expect(node.status.carriers.first?.objects ?? 0 > 0)
+    }
+    var node = try await pair.open("0")
+    #expect(node.status.carriers.first?.objects ?? 0 > 0)
+    try await node.removeCarrier(settings)
+    try await node.keepCarrier(settings)
+    #expect(node.status.carriers.first?.objects == 0)
+    try node.close()
+    node = try await pair.open("0")
+    #expect(node.status.carriers.first?.objects == 0)
+    try node.close()
+
+    try await pair.on("0") { node, store in
+      try await eventually("the objects") { node.status.carriers.first?.objects ?? 0 > 0 }
+      try await node.removeCarrier(settings)
+      try await node.keepCarrier(settings)
+      // The carrier is used on, whether or not its runner saw that it was gone.
+      try await store.commit { $0.set("light", forKey: "theme") }
+      try await eventually("the carrier to hold it") {
+        _ = try await store.synchronize(timeout: .seconds(1))
+        return try !store.syncReport.carriers.isEmpty
+      }
+    }
+    try await pair.on("second") { _, store in
+      try await eventually("the write") { store.value(forKey: "theme") == "light" }
+    }
+  }
+
   @Test func `a list of own carriers that cannot be read stops no node`() async throws {
     let nodes = try await Nodes()
     try nodes.first.close()
