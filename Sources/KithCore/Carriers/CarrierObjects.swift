@@ -43,7 +43,7 @@ struct CarrierObjects: Sendable {
       if listing[name] == object.bytes {
         self[name]?.missingSince = nil
         self[name]?.isSeen = true
-      } else if listing[name] != nil, object.parcel == nil {
+      } else if listing[name] != nil, !object.isOpened {
         // It was being written.
         self[name]?.bytes = listing[name] ?? 0
         self[name]?.missingSince = nil
@@ -95,7 +95,7 @@ struct CarrierObjects: Sendable {
       // What this device could not take in, another may not be able to either.
       guard case .counted(let parcel) = object.state, object.epoch == reader.epoch?.id,
         reader.roster.isMember(parcel.author),
-        !onlySeen || object.isSeen && object.missingSince == nil
+        !onlySeen || object.isThere
       else { continue }
       parts[Group(parcel), default: []].insert(parcel.part.index)
       if parcel.part.isLast { parcels.append(parcel) }
@@ -207,9 +207,13 @@ struct CarrierObjects: Sendable {
       .sorted()
   }
 
-  /// Whether a listing showed objects, besides these, that bring all that this device covers. So an
-  /// object that a fold names falsely is put again before it is deleted.
+  /// Whether a listing showed objects, besides these, that bring all that this device covers, and
+  /// handovers by which each member opens them. So an object that a fold names falsely is put again
+  /// before it is deleted.
   func reachAll(without names: [ObjectName], _ reader: CarrierReader) -> Bool {
+    guard reader.olderEpochs.allSatisfy({ bestHandover(from: $0, reader) != nil }) else {
+      return false
+    }
     let reached = Self.reached(
       with: counting(for: reader, onlySeen: true, without: names), reader)
     return reader.stores.allSatisfy { store, own in
@@ -226,11 +230,16 @@ struct CarrierObjects: Sendable {
 
   private func superfluousHandovers(_ reader: CarrierReader) -> [ObjectName] {
     reader.olderEpochs.flatMap { epoch -> [ObjectName] in
-      guard let best = handovers(from: epoch, reader).first else { return [] }
+      guard let best = bestHandover(from: epoch, reader) else { return [] }
       return known.filter { name, object in
         if case .handover = object.state { object.epoch == epoch.id && name != best } else { false }
       }.keys.sorted()
     }
+  }
+
+  /// The one to keep: the first that is there.
+  private func bestHandover(from epoch: EpochKeys, _ reader: CarrierReader) -> ObjectName? {
+    handovers(from: epoch, reader).first { known[$0]?.isThere == true }
   }
 
   private func handovers(from epoch: EpochKeys, _ reader: CarrierReader) -> [ObjectName] {

@@ -28,6 +28,17 @@ struct KnownObject: Hashable, Sendable {
   /// The ``CarrierReader/circumstances`` under which part of it could not be taken in.
   var heldBack: Digest256?
 
+  /// Whether the last listing showed it, at its size.
+  var isThere: Bool { isSeen && missingSince == nil }
+
+  /// Whether this device read it or made it, so that its size is known.
+  var isOpened: Bool {
+    switch state {
+    case .waiting, .counted, .handover: true
+    case .unread, .unreadable: false
+    }
+  }
+
   /// A parcel that was read.
   var parcel: Parcel? {
     switch state {

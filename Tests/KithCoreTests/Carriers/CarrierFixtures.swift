@@ -50,8 +50,10 @@ struct CarrierFixture {
   }
 
   func reader(
-    _ vector: [ChainID: UInt64], at wall: UInt64 = 10_000_000, empty: [StoreIdentifier] = []
+    _ vector: [ChainID: UInt64], at wall: UInt64 = 10_000_000, empty: [StoreIdentifier] = [],
+    epochs: [EpochKeys]? = nil
   ) -> CarrierReader {
+    let epochs = epochs ?? keyring.newestFirst
     var timeKeeper = TimeKeeper()
     timeKeeper.update(at: Instant(wallMilliseconds: wall, monotonicMilliseconds: wall))
     var stores: [StoreIdentifier: CarrierReader.Own] = [:]
@@ -62,7 +64,7 @@ struct CarrierFixture {
     }
     return CarrierReader(
       device: creator.id, stores: stores,
-      roster: roster, rosterDigest: roster.digest, epoch: epoch, epochs: keyring.newestFirst,
+      roster: roster, rosterDigest: roster.digest, epoch: epochs[0], epochs: epochs,
       timeKeeper: timeKeeper, parcelsBeforeFold: 2, isWithholding: false)
   }
 

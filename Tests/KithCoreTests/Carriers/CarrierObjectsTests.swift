@@ -118,6 +118,44 @@ struct CarrierObjectsTests {
     #expect(objects.replaceable(by: due) == [read, fold].sorted())
   }
 
+  @Test mutating func `an old epoch's parcels stay until a handover is there`() {
+    let chain = fixture.chain(fixture.creator)
+    let newest = EpochKeys(
+      secret: EpochSecret(random: &fixture.entropy), generation: fixture.epoch.generation + 1)
+    var objects = CarrierObjects()
+    let (old, new, handover) = (fixture.name(), fixture.name(), fixture.name(.handover))
+    objects[old] = fixture.known(fixture.parcel(through: [chain: 1]))
+    objects[new] = KnownObject(
+      state: .counted(fixture.parcel(through: [chain: 1])), epoch: newest.id, bytes: 4_096,
+      firstSeen: 0, isSeen: true)
+    let reader = fixture.reader(
+      [chain: 1], at: 10_000_000 + hour, epochs: [newest, fixture.epoch])
+    var names = objects.deletable(by: reader)
+    #expect(names == [old])
+    #expect(!objects.reachAll(without: names, reader), "others cannot open the new parcel")
+
+    var parcel = Parcel(by: fixture.creator.id, at: HybridTime(rawValue: 1))
+    parcel.recipients = fixture.roster.sortedMembers.map(\.device)
+    objects[handover] = KnownObject(
+      state: .handover(parcel, to: newest.id), epoch: fixture.epoch.id, bytes: 7_424,
+      firstSeen: 0, isSeen: false)
+    #expect(objects.epochsWithoutHandover(reader).isEmpty)
+    #expect(!objects.reachAll(without: names, reader), "no listing has shown the handover")
+
+    // It arrived torn: another, which is there, is the one to keep.
+    let listing = [old: 4_096, new: 4_096, handover: 7_000]
+    objects.compare(with: listing, reader)
+    #expect(objects[handover]?.missingSince != nil && objects[handover]?.bytes == 7_424)
+    #expect(!objects.reachAll(without: names, reader))
+    let another = fixture.name(.handover)
+    objects[another] = KnownObject(
+      state: .handover(parcel, to: newest.id), epoch: fixture.epoch.id, bytes: 7_424,
+      firstSeen: 0, isSeen: true)
+    names = objects.deletable(by: reader)
+    #expect(!names.contains(another) && names.contains(old))
+    #expect(objects.reachAll(without: names, reader))
+  }
+
   @Test mutating func `what does not open is deleted an hour later`() {
     var objects = CarrierObjects()
     let name = fixture.name()
