@@ -62,6 +62,25 @@ import Testing
     #expect(again.batch.isEmpty)
   }
 
+  @Test func `of equal states nothing is sent, though change sets are kept above the vector`() throws {
+    var fixture = try LinkFixture()
+    var log = ChangeSetLog()
+    for sequence in 2...3 as ClosedRange<UInt64> { log.insert(try fixture.changeSet(sequence)) }
+    let digest = Blake2b.digest256([1])
+    var link = LinkFixture.exchanging()
+    var have = LinkFixture.have()
+    have.digest = digest
+    let first = try piece(answer(have, on: &link, from: log, digest: digest))
+    #expect(first.batch.answers == 1 && first.batch.isEmpty)
+    guard case .nothing = answer(have, on: &link, from: log, digest: digest) else {
+      throw BrokenFixture()
+    }
+    have.digest = Blake2b.digest256([2])
+    guard case .everything(let everything, _) = answer(have, on: &link, from: log, digest: digest)
+    else { throw BrokenFixture() }
+    #expect(sequences(everything) == [2, 3])
+  }
+
   @Test func `an answer goes piece by piece, and a have between two does not begin it again`()
     throws
   {

@@ -427,5 +427,15 @@ import Testing
       #expect(world.devices[device].replica.counters.divergences == 0)
     }
     #expect(world.digest(1) == world.digest(2))
+
+    // Both have what is above the gap, so neither sends it again.
+    var sent = 0
+    world.tamper = { _, _, message in
+      if let wire = try? WireMessage(serializedBytes: message), case .batch = wire.body { sent += 1 }
+      return message
+    }
+    world.advance(milliseconds: 300_000)
+    world.settle()
+    #expect(sent == 0)
   }
 }
