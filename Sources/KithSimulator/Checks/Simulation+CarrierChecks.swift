@@ -149,7 +149,10 @@ extension Simulation {
     guard Set(live.map(\.network)).count > 1 else { return }
     for network in Set(live.map(\.network)).sorted() {
       let near = live.filter { $0.network == network }
-      guard !near.contains(where: { $0.carriers.contains(0) }), let first = near.first else {
+      // Others may not know a device that a revoked one invited: it can pass nothing on.
+      let firm = near.filter { device in !revoked.contains { isInvited(device, by: $0) } }
+      let relays = firm.isEmpty ? near : firm
+      guard !relays.contains(where: { $0.carriers.contains(0) }), let first = relays.first else {
         continue
       }
       first.carriers.insert(0, at: 0)

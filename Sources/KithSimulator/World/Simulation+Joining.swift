@@ -106,7 +106,7 @@ extension Simulation {
 
   /// Whether a device's membership comes from another. Those that one device invited may know only
   /// each other.
-  private func isInvited(_ device: SimulatedDevice, by other: DeviceID) -> Bool {
+  func isInvited(_ device: SimulatedDevice, by other: DeviceID) -> Bool {
     var inviter = device.inviter
     while let id = inviter, id != other {
       inviter = devices.first { $0.keys.id == id && $0.original == nil }?.inviter
