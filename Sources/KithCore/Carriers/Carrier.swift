@@ -39,7 +39,7 @@ struct Carrier: Sendable {
   /// When statements alone may be put.
   var statementsAt: UInt64 = 0
   /// The own vectors when everything was put because a digest differed.
-  var mended: [StoreIdentifier: [ChainID: UInt64]] = [:]
+  var repaired: [StoreIdentifier: [ChainID: UInt64]] = [:]
   /// Listed names that belong to no open epoch.
   var foreign = 0
   /// What the carrier brought together when a turn last ended, and when its listing came.
@@ -202,6 +202,8 @@ struct Carrier: Sendable {
 
   struct Plan {
     var shares: [Deposit.Share] = []
+    /// Shares without data, which go with any parcel: of stores whose state no parcel tells.
+    var untold: [Deposit.Share] = []
     var replaces: [ObjectName] = []
     /// Whether no parcel holds the records, or none the generation of this device's clock.
     var needsRecords = false
@@ -223,16 +225,23 @@ struct Carrier: Sendable {
     plan.replaces = fold(parcels, author, random)
     for (store, own) in reader.stores.sorted(by: { $0.key < $1.key }) where !own.vector.isEmpty {
       let isOdd =
-        mended[store] != own.vector
+        repaired[store] != own.vector
         && parcels.contains { $0[store].map(reader.isOdd) == true }
       if isOdd || !plan.replaces.isEmpty {
         plan.shares.append(
           Deposit.Share(store: store, above: [:], isEverything: true, policy: own.policy))
-        if isOdd { mended[store] = own.vector }
+        if isOdd { repaired[store] = own.vector }
         continue
       }
       let there = reached[store] ?? [:]
-      guard !CarrierReader.contains(own.vector, in: there, except: { _ in false }) else { continue }
+      guard !CarrierReader.contains(own.vector, in: there, except: { _ in false }) else {
+        if !parcels.contains(where: { $0[store].map(own.isTold(by:)) == true }) {
+          plan.untold.append(
+            Deposit.Share(
+              store: store, above: own.vector, isEverything: false, policy: own.policy))
+        }
+        continue
+      }
       let above = there.compactMapValuesWithKeys { chain, sequence in
         own.vector[chain].map { min($0, sequence) }
       }
@@ -304,6 +313,8 @@ struct Carrier: Sendable {
     let statements = lacking(statements, plan, reader)
     var deposit = Deposit(handovers: objects.epochsWithoutHandover(reader), under: reader.epoch?.id)
     if plan.needsParcel || !statements.isEmpty {
+      var plan = plan
+      plan.shares = (plan.shares + plan.untold).sorted { $0.store < $1.store }
       deposit.put(plan, StatementGroup.groups(of: statements), author)
       let pace = UInt64(reader.roster.sortedMembers.count) * Limits.carrierStatementMilliseconds
       statementsAt = reader.now.monotonicMilliseconds + pace

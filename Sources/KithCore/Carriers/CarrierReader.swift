@@ -8,6 +8,11 @@ struct CarrierReader {
     var policy: Policy
     /// Authors whose chains this device refuses to keep.
     var refused: Set<DeviceID>
+
+    /// Whether a parcel tells this state.
+    func isTold(by store: Parcel.Store) -> Bool {
+      store.have.vector == vector && store.have.digest == digest
+    }
   }
 
   let device: DeviceID

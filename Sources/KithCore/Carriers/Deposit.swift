@@ -107,7 +107,10 @@ struct Deposit: Sendable {
         continue
       }
       var answer = answer ?? Answer(store: share.store, number: 0, above: share.above)
-      var batch = answer.nextPiece(of: log, bytes: mayContinue ? author.partBytes : .max)
+      var batch =
+        share.above == log.vector
+        ? StoredBatch(store: share.store, answers: 0)
+        : answer.nextPiece(of: log, bytes: mayContinue ? author.partBytes : .max)
       parcel.part.isLast = !batch.isUnfinished
       self.answer = batch.isUnfinished ? answer : nil
       (batch.isUnfinished, batch.covers) = (false, [])
@@ -115,7 +118,7 @@ struct Deposit: Sendable {
       var have = StoreHave(
         store: share.store, vector: log.vector, digest: own.digest, policy: own.policy,
         isBeyond: log.holdsUncovered)
-      // An earlier part tells what it mends.
+      // An earlier part tells what it repairs.
       if !parcel.part.isLast, !share.isEverything { (have.vector, have.digest) = ([:], nil) }
       parcel.stores.append(
         Parcel.Store(have: have, above: share.above, isEverything: share.isEverything))

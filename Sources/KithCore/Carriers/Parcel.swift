@@ -24,7 +24,7 @@ struct Parcel: Hashable, Sendable {
 
   /// A large batch is put in parts, and counts when all were read. Only the last says what its reader
   /// covers then: until it is put, later writes may replace what earlier parts lack. The vector of an
-  /// earlier part with everything serves to mend.
+  /// earlier part with everything serves to repair.
   struct Part: Hashable, Sendable {
     /// Random; the same in all parts.
     var group: UInt64 = 0

@@ -45,6 +45,39 @@ struct CarrierTurnTests {
     #expect(world.devices[0].replica.view(of: TestWorld.store)["key"] != nil)
   }
 
+  @Test func `two sides of a fork meet, though each parcel tells only part of the vector`() throws {
+    let world = try TestWorld(devices: 4, seed: 5)
+    world.connectAll()
+    world.settle()
+    for (device, side) in [(1, "left"), (2, "right")] {
+      let entry = try world.entry(side, on: 0).plaintext()
+      try world.hand([world.seal([entry], by: 0, sequence: 1)], above: 0, from: 0, to: device)
+      world.disconnectAll()
+      if device == 1 { world.connect(0, 2) }
+      world.settle()
+    }
+    world.disconnectAll()
+    // Device 3 lists before device 2 has put its side.
+    world.write([try write("key")], on: 3)
+    world.perform(.carrier(one, .attached(shortestMilliseconds: 5_000)), on: 3)
+    world.perform(.carrier(one, .asked), on: 3)
+    world.orders = []
+    world.turn(of: 2, on: one)
+    world.perform(.carrier(one, .listed([:])), on: 3)
+    // It tells the fork's store before this one.
+    let other = try #require(StoreIdentifier("com.example.Zoo"))
+    world.perform(.open(other, .standard), on: 1)
+    world.write([try write("lion")], on: 1, in: other)
+    for _ in 0..<4 { for device in 1...3 { world.turn(of: device, on: one) } }
+    for device in 1...3 {
+      #expect(Set(world.view(device).keys) == ["left", "right", "key"])
+      #expect(world.digest(device) == world.digest(1))
+    }
+    let count = world.carriers[one]?.count
+    for device in 1...3 { world.turn(of: device, on: one) }
+    #expect(world.carriers[one]?.count == count)
+  }
+
   @Test func `a large share comes in parts, of which the last tells what all bring`() throws {
     let world = try TestWorld(devices: 2, seed: 2)
     world.devices[0].replica.pieceBytes = 1_000

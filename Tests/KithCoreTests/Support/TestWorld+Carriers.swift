@@ -29,6 +29,10 @@ extension TestWorld {
         Issue.record("\(devices[index].name) puts what its disk lacks")
         return [.failed(retryAfterMilliseconds: nil)]
       }
+      let opener = devices[index].replica.objectOpener
+      if case .unreadable = opener.open(sealed, named: object.name).content {
+        Issue.record("\(devices[index].name) puts what does not open")
+      }
       carriers[id, default: [:]][object.name] = sealed
       return [.stored(object.name, bytes: sealed.count)]
     case .delete(let names):
