@@ -62,7 +62,9 @@ import Testing
     #expect(again.batch.isEmpty)
   }
 
-  @Test func `of equal states nothing is sent, though change sets are kept above the vector`() throws {
+  @Test func `of equal states nothing is sent, though change sets are kept above the vector`()
+    throws
+  {
     var fixture = try LinkFixture()
     var log = ChangeSetLog()
     for sequence in 2...3 as ClosedRange<UInt64> { log.insert(try fixture.changeSet(sequence)) }

@@ -431,7 +431,9 @@ import Testing
     // Both have what is above the gap, so neither sends it again.
     var sent = 0
     world.tamper = { _, _, message in
-      if let wire = try? WireMessage(serializedBytes: message), case .batch = wire.body { sent += 1 }
+      if let wire = try? WireMessage(serializedBytes: message), case .batch = wire.body {
+        sent += 1
+      }
       return message
     }
     world.advance(milliseconds: 300_000)
