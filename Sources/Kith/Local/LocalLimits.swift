@@ -29,8 +29,6 @@ package enum LocalLimits {
   static let farewellMilliseconds: Int64 = 1_000
   /// The longest wait of `synchronize`.
   package static let longestWaitSeconds = 3_600.0
-  /// The time for a person to answer a candidate.
-  static let answerSeconds = 600.0
 
   // The program's side.
 

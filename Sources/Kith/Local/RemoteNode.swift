@@ -146,7 +146,7 @@ final class RemoteNode: StoreService, NodeAccess {
   /// request can be repeated elsewhere.
   @discardableResult
   private func ask(
-    _ call: NodeCall, within limit: Duration, isWrite: Bool = false,
+    _ call: NodeCall, within limit: Duration,
     onAnswer: @escaping @Sendable (NodeAnswer) -> Void = { _ in }
   ) throws(KithError) -> NodeAnswer {
     let semaphore = DispatchSemaphore(value: 0)
@@ -159,14 +159,14 @@ final class RemoteNode: StoreService, NodeAccess {
     if semaphore.wait(timeout: .now() + limit.dispatch) == .timedOut {
       state.withLock { _ = $0.calls.removeValue(forKey: id) }
     }
-    return try answer(outcome.withLock { $0 }, isWrite: isWrite)
+    return try answer(outcome.withLock { $0 }, to: call)
   }
 
-  private func answer(_ outcome: Outcome, isWrite: Bool) throws(KithError) -> NodeAnswer {
+  private func answer(_ outcome: Outcome, to call: NodeCall) throws(KithError) -> NodeAnswer {
     switch outcome {
     case .answer(let answer): return answer
     case .failure(let error): throw error
-    case .lost: throw isWrite ? unknown : Self.ended
+    case .lost: throw call.isWrite ? unknown : Self.ended
     case .notPerformed: throw Self.ended
     case .event: throw .malformedControl
     case .late: throw LocalSocket.notAnswered(path)
@@ -190,7 +190,7 @@ final class RemoteNode: StoreService, NodeAccess {
     let (outcomes, continuation) = AsyncStream<Outcome>.makeStream()
     try send(call) { continuation.yield($0) }
     for await outcome in outcomes {
-      guard case .event(let event) = outcome else { return try answer(outcome, isWrite: false) }
+      guard case .event(let event) = outcome else { return try answer(outcome, to: call) }
       let isAccepted = await onEvent(event)
       if case .candidate = event { try send(.decide(isAccepted: isAccepted)) { _ in } }
     }
@@ -299,8 +299,7 @@ final class RemoteNode: StoreService, NodeAccess {
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool
   ) throws(KithError) {
     try ask(
-      .write(store, operations, gathers: gathers, isDurable: false), within: LocalLimits.write,
-      isWrite: true
+      .write(store, operations, gathers: gathers, isDurable: false), within: LocalLimits.write
     ) { _ in self.state.withLock { $0.accepted += 1 } }
   }
 
@@ -310,7 +309,7 @@ final class RemoteNode: StoreService, NodeAccess {
     let message = transactions.message
     do throws(KithError) {
       let answer = try ask(
-        .writeEach(store, Array(message)), within: LocalLimits.write, isWrite: true
+        .writeEach(store, Array(message)), within: LocalLimits.write
       ) { answer in
         guard case .written(let count, let refused) = answer, refused.count < count else { return }
         self.state.withLock { $0.accepted += 1 }
@@ -352,7 +351,7 @@ final class RemoteNode: StoreService, NodeAccess {
         continuation.resume(returning: .failure(error))
       }
     }
-    return try answer(outcome, isWrite: true)
+    return try answer(outcome, to: call)
   }
 
   func flush() throws(KithError) {
@@ -369,7 +368,7 @@ final class RemoteNode: StoreService, NodeAccess {
   func adopt(
     _ store: StoreIdentifier, _ policy: Policy, _ writes: [LocalWrite]
   ) throws(KithError) -> Set<Key> {
-    let answer = try ask(.adopt(store, policy, writes), within: LocalLimits.write, isWrite: true)
+    let answer = try ask(.adopt(store, policy, writes), within: LocalLimits.write)
     guard case .keys(let keys) = answer else { throw .malformedControl }
     return Set(keys.map { Key($0) })
   }

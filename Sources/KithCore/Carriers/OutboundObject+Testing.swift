@@ -2,9 +2,6 @@ package import KithCrypto
 
 /// Objects that a member or a former member can make, and its own replica would not.
 extension OutboundObject {
-  /// Whether it has change sets.
-  package var bringsSomething: Bool { batches.contains { !$0.changeSets.isEmpty } }
-
   /// The same under another name.
   package func again(as name: ObjectName, nonce: BoxNonce) -> OutboundObject {
     var object = OutboundObject(

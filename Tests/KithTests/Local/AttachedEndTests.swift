@@ -70,6 +70,26 @@ struct AttachedEndTests {
     try await program.close()
   }
 
+  @Test(arguments: [
+    (
+      NodeCall.commit(store: "com.example.Tests", operations: []), KithError.Code.timedOut
+    ),
+    (.undo(store: "com.example.Tests", key: "a", to: nil), .timedOut), (.status, .control),
+  ])
+  func `of a lost answer a command is told whether its write may have been taken`(
+    call: NodeCall, code: KithError.Code
+  ) async throws {
+    let node = try ScriptedNode()
+    let program = try await node.attach()
+    async let failed = lostAnswer(to: call, on: program.node)
+    try await blocking {
+      _ = try node.next()
+      node.hangUp()
+    }
+    #expect(await failed?.code == code)
+    try await program.close()
+  }
+
   /// The node may have taken it: written again, it could undo another program's later write.
   @Test func `a write whose answer was lost is said to be so, and is not written again`()
     async throws
@@ -240,6 +260,15 @@ struct AttachedEndTests {
       } catch let error as KithError {
         return error
       }
+    }
+  }
+
+  private func lostAnswer(to call: NodeCall, on node: RemoteNode) async -> KithError? {
+    do throws(KithError) {
+      _ = try await node.perform(call) { _ in false }
+      return nil
+    } catch {
+      return error
     }
   }
 
