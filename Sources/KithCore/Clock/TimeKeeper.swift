@@ -29,7 +29,7 @@ struct TimeKeeper: Sendable {
     /// need new stamps.
     case setBack(milliseconds: Int64)
     case newGeneration(milliseconds: Int64)
-    /// The clock needs a new generation, but none is available now.
+    /// The clock needs a new generation, but none is available now. Said once.
     case noneLeft
   }
 
@@ -40,6 +40,9 @@ struct TimeKeeper: Sendable {
   private(set) var isSynchronised = false
   private var wasSynchronised = false
   private var hasHardware = true
+  private var lacksGeneration = false
+  /// When to check again whether a clock that is ahead can heal.
+  private var healAt: UInt64?
 
   /// The host's own clocks at the current input.
   private(set) var host = Instant(wallMilliseconds: 0, monotonicMilliseconds: 0)
@@ -137,7 +140,7 @@ struct TimeKeeper: Sendable {
     host.monotonicMilliseconds < claim.heardAt + Limits.claimMilliseconds
   }
 
-  private func time(of claim: Claim, at host: Instant) -> Int64 {
+  func time(of claim: Claim, at host: Instant) -> Int64 {
     claim.aheadOfMonotonic + Int64(clamping: host.monotonicMilliseconds)
   }
 
@@ -233,6 +236,16 @@ struct TimeKeeper: Sendable {
   /// Whether the hybrid clock heals once the time is certain.
   var isAhead: Bool { aheadMilliseconds > Limits.healingMilliseconds }
 
+  /// When the clock is to be tried again, by the monotonic clock; nil: it is not ahead.
+  mutating func planHealing() -> UInt64? {
+    if !isAhead {
+      healAt = nil
+    } else if healAt ?? 0 <= now.monotonicMilliseconds {
+      healAt = now.monotonicMilliseconds + Limits.haveIntervalMilliseconds
+    }
+    return healAt
+  }
+
   /// Heals the hybrid clock if it is ahead of a time that is certain or `isAccepted` by the user;
   /// otherwise nil.
   ///
@@ -253,7 +266,11 @@ struct TimeKeeper: Sendable {
       clock = HybridClock(latest: max(shared, time))
       return .setBack(milliseconds: ahead)
     }
-    guard generation < generationLimit else { return .noneLeft }
+    guard generation < generationLimit else {
+      defer { lacksGeneration = true }
+      return lacksGeneration ? nil : .noneLeft
+    }
+    lacksGeneration = false
     clock = HybridClock(
       latest: HybridTime(generation: generation + 1, milliseconds: now.wallMilliseconds))
     return .newGeneration(milliseconds: ahead)

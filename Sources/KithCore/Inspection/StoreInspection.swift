@@ -97,7 +97,7 @@ extension Replica {
 
   /// Nil before the start.
   package var ownChain: ChainID? {
-    incarnation.map { ChainID(device: keys.id, incarnation: $0) }
+    incarnations.current.map { ChainID(device: keys.id, incarnation: $0) }
   }
 
   package var hybridClock: HybridTime { clock.latest }

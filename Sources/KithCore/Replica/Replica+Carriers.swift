@@ -54,7 +54,7 @@ extension Replica {
     effects.append(.persist(mutations))
   }
 
-  /// What this device covered may be lost, so everything is read again.
+  /// Covered data may be lost, so the device reads everything again.
   mutating func forgetObjects() {
     for id in carriers.keys.sorted() {
       carriers[id]?.objects.forgetAll()
@@ -65,7 +65,7 @@ extension Replica {
   // MARK: Turns
 
   private var usesCarriers: Bool {
-    !isRevoked && !isJoining && roster.isMember(keys.id) && incarnation != nil
+    !isRevoked && !isJoining && roster.isMember(keys.id) && incarnations.current != nil
   }
 
   mutating func beginDueTurns() {
@@ -125,7 +125,7 @@ extension Replica {
       }
       learn(from: parcel, messages)
       watchForCopies(in: parcel)
-      // What it is above may be ahead of this device's generation, and wait for that.
+      // Parcels that it is above may be ahead of this device's generation, and wait for that.
       if roster.isMember(parcel.author), timeKeeper.counts(parcel.reading) {
         hear(generation: parcel.reading.generation)
       }

@@ -27,9 +27,6 @@ extension Replica {
   // MARK: Hearing the time
 
   /// Takes in a member's time. Returns whether stores may be exchanged with it.
-  ///
-  /// A delayed message makes the member seem behind, and a member that is behind learns it itself.
-  /// So a clock behind ours is judged only in a handshake and when an exchange begins.
   mutating func hear(_ told: ToldTime, from device: DeviceID, on id: SessionID) -> Bool {
     let claim = TimeKeeper.Claim(
       aheadOfMonotonic: Int64(clamping: told.reading.milliseconds)
@@ -61,13 +58,9 @@ extension Replica {
     healIfAhead()
     hear(generation: generation)
     healIfAhead()
-    let theirs = claim.aheadOfMonotonic + Int64(clamping: now.monotonicMilliseconds)
-    let ours = Int64(clamping: now.wallMilliseconds)
-    links[id]?.clockOffsetMilliseconds = theirs - ours
-    let agrees =
-      TimeKeeper.agree(theirs, ours) || !isHandshake && theirs < ours
-      || !TimeKeeper.isPossible(theirs) || !TimeKeeper.isPossible(ours)
-    if agrees, clockDifferences.removeValue(forKey: device) != nil {
+    links[id]?.clockOffsetMilliseconds = timeKeeper.offset(of: claim)
+    let agrees = timeKeeper.agrees(with: claim, isHandshake: isHandshake)
+    if agrees, clockDifferences.agree(with: device) {
       effects.append(.report(.clocksAgree(peer: device)))
     }
     return agrees
@@ -85,18 +78,10 @@ extension Replica {
   /// Notes that the clocks differ too much to exchange stores. Reports each change of the outcome.
   mutating func reportClockDifference(with device: DeviceID, _ told: ToldTime, on id: SessionID) {
     guard let offset = links[id]?.clockOffsetMilliseconds else { return }
-    let outcome: NodeStatus.ClockDifference.Outcome =
-      switch (timeKeeper.isSynchronised, told.isSynchronised) {
-      case (true, true): .bothSynchronised
-      case (false, false): .neitherSynchronised
-      case (true, false): .theyAreTooFar
-      case (false, true): timeKeeper.followed == nil ? .tooFar : .anotherIsNearer
-      }
-    let isNews = clockDifferences[device]?.outcome != outcome
+    let outcome = timeKeeper.outcome(isTheirsSynchronised: told.isSynchronised)
     let difference = NodeStatus.ClockDifference(
       device: device, milliseconds: offset, outcome: outcome)
-    clockDifferences[device] = difference
-    guard isNews else { return }
+    guard clockDifferences.note(difference) else { return }
     effects.append(
       .report(.clocksDiffer(peer: device, milliseconds: offset, outcome: outcome)))
   }
@@ -126,7 +111,7 @@ extension Replica {
 
   /// Heals the clock if the time is certain, or a person accepted it.
   mutating func healIfAhead(isAccepted: Bool = false) {
-    guard timeKeeper.isAhead, incarnation != nil else { return }
+    guard timeKeeper.isAhead, incarnations.current != nil else { return }
     let stores = stores.values
     // Evaluated only if the clock may heal.
     let latestPublished = {
@@ -139,16 +124,12 @@ extension Replica {
       effects.append(.report(.clockSetBack(milliseconds: milliseconds)))
     case .newGeneration(let milliseconds):
       counters.generations += 1
-      reportedNoGeneration = false
       effects.append(.persist([.setClock(clock.latest)]))
       effects.append(
         .report(
           .newGeneration(timeKeeper.generation, milliseconds: milliseconds)))
       tellTime()
-    case .noneLeft:
-      guard !reportedNoGeneration else { return }
-      reportedNoGeneration = true
-      effects.append(.report(.noGenerationLeft(timeKeeper.generation)))
+    case .noneLeft: effects.append(.report(.noGenerationLeft(timeKeeper.generation)))
     }
   }
 
@@ -180,7 +161,7 @@ extension Replica {
     clock.generation = timeKeeper.generation
     clock.generationLimit = timeKeeper.generationLimit
     clock.stampsAheadMilliseconds = ahead > Limits.clockDifferenceMilliseconds ? ahead : 0
-    clock.differences = clockDifferences.values.sorted { $0.device < $1.device }
+    clock.differences = clockDifferences.all
     clock.peers = timeKeeper.claims.keys.sorted().compactMap { device in
       guard let time = timeKeeper.time(of: device), let claim = timeKeeper.claims[device]
       else { return nil }

@@ -27,14 +27,10 @@ extension Replica {
     effects.append(.progress)
   }
 
-  /// This device dialled itself. If the process is another, a copy of the directory runs elsewhere,
-  /// and both take new incarnations. Each process counts once, because it may connect again.
+  /// This device dialled itself. If a copy of the directory runs elsewhere, both take new
+  /// incarnations.
   private mutating func meetOurselves(_ id: SessionID, _ peer: SessionPeer) {
-    if peer.hello.process != process, clones.count < Limits.incarnations,
-      clones.insert(peer.hello.process).inserted
-    {
-      meetClone()
-    }
+    if incarnations.meetsClone(peer.hello.process, as: process) { meetClone() }
     end(id, .ourselves)
   }
 

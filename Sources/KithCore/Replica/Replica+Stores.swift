@@ -141,7 +141,7 @@ extension Replica {
   /// Whether there is a peer whose data was applied (`Docs/Protocol.md`, "Writing and publishing"),
   /// or a new device joins, which has no data.
   func canPublish(_ identifier: StoreIdentifier, onCarrier: Bool = false) -> Bool {
-    guard stores[identifier] != nil, !isJoining, incarnation != nil,
+    guard stores[identifier] != nil, !isJoining, incarnations.current != nil,
       keyring.current != nil, roster.isMember(keys.id),
       onCarrier
         || links.values.contains(where: {

@@ -11,10 +11,8 @@ package struct Replica: Sendable {
   var entropy: any Entropy
   var members: Members
   var timeKeeper = TimeKeeper()
-  /// Devices whose clocks differed too much when last heard.
-  var clockDifferences: [DeviceID: NodeStatus.ClockDifference] = [:]
-  var reportedNoGeneration = false
-  var incarnation: Incarnation?
+  var clockDifferences = ClockDifferences()
+  var incarnations = Incarnations()
   var keepsHistory = true
 
   var stores: [StoreIdentifier: StoreReplica] = [:]
@@ -28,7 +26,6 @@ package struct Replica: Sendable {
   var counters = NodeStatus.Counters()
   /// Found by storage; the start drops it.
   var damage = StorageDamage()
-  var clones: Set<ProcessID> = []
   var carriers: [CarrierID: Carrier] = [:]
   /// When the first carrier was attached, by the monotonic clock.
   var carriersSince: UInt64?
@@ -38,8 +35,6 @@ package struct Replica: Sendable {
   /// The repeater of the current message, which works in parallel.
   var repeater: InboundMessage.Repeater?
   private var wakeAt: UInt64?
-  /// When to check again whether a clock that is ahead can heal.
-  private var healAt: UInt64?
 
   /// Makes a replica from a snapshot.
   ///
@@ -77,7 +72,7 @@ package struct Replica: Sendable {
     self.init(
       keys: keys, roster: roster, process: process, entropy: entropy)
     timeKeeper.clock = HybridClock(latest: snapshot.clock)
-    incarnation = snapshot.incarnation
+    incarnations = Incarnations(current: snapshot.incarnation)
     keepsHistory = snapshot.keepsHistory
     contacts = Contacts(snapshot.addresses)
     damage = outline.damage
@@ -185,11 +180,7 @@ package struct Replica: Sendable {
   }
 
   private mutating func requestWake() {
-    if !timeKeeper.isAhead {
-      healAt = nil
-    } else if healAt ?? 0 <= now.monotonicMilliseconds {
-      healAt = now.monotonicMilliseconds + Limits.haveIntervalMilliseconds
-    }
+    let healAt = timeKeeper.planHealing()
     let linksAt = links.values.lazy.map(\.wakeAt).min()
     // A joiner has no duties yet.
     let dutiesAt = isJoining ? nil : members.duties.dueAt
@@ -203,9 +194,7 @@ package struct Replica: Sendable {
 
   private mutating func start(isCopy: Bool) {
     let isParted = dropDamage()
-    if isCopy || isParted || incarnation == nil {
-      takeNewIncarnation(isFirst: incarnation == nil)
-    }
+    if isCopy || isParted || incarnations.current == nil { takeNewIncarnation() }
     let author = keys.id
     for identifier in stores.keys.sorted() {
       guard let outcome = stores[identifier]?.start(author: author) else { continue }
@@ -214,13 +203,8 @@ package struct Replica: Sendable {
     scheduleDuties()
   }
 
-  /// Whether this device has used up its incarnations, and publishes no more. Derived from stored
-  /// data, so that a restart keeps it.
-  var isBarren: Bool {
-    var used = usedIncarnations
-    if let incarnation { used.remove(incarnation) }
-    return used.count >= Limits.incarnations
-  }
+  /// Whether this device has used up its incarnations, and publishes no more.
+  var isBarren: Bool { incarnations.areSpent(usedIncarnations) }
 
   var usedIncarnations: Set<Incarnation> {
     var used = Set<Incarnation>()
@@ -237,15 +221,14 @@ package struct Replica: Sendable {
     takeNewIncarnation()
   }
 
-  /// An incarnation beyond the limit is never used (`Docs/Protocol.md`, "Entries and change sets").
-  mutating func takeNewIncarnation(isFirst: Bool = false) {
+  mutating func takeNewIncarnation() {
     let fresh = drawIncarnation()
-    incarnation = fresh
+    let taken = incarnations.take(fresh, used: usedIncarnations)
     effects.append(.persist([.setIncarnation(fresh), .setClock(clock.latest)]))
-    if isBarren {
-      effects.append(.report(.tooManyIncarnations))
-    } else if !isFirst {
-      effects.append(.report(.newIncarnation))
+    switch taken {
+    case .first: break
+    case .another: effects.append(.report(.newIncarnation))
+    case .noneLeft: effects.append(.report(.tooManyIncarnations))
     }
   }
 

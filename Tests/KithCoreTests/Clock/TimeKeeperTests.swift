@@ -234,6 +234,18 @@ import Testing
         == (.newGeneration(milliseconds: far), reading(2, 0)))
   }
 
+  @Test func `that no generation is left is said once, and tried again after a while`() {
+    let far = 20 * Self.hour
+    var keeper = keeper(isSynchronised: true, reading: reading(20, far))
+    let published = reading(20, far)
+    let said = (0..<2).map { _ in keeper.heal(published: { published }) }
+    #expect(said == [.noneLeft, nil])
+    let first = keeper.planHealing()
+    #expect(first == keeper.now.monotonicMilliseconds + Limits.haveIntervalMilliseconds)
+    let again = keeper.planHealing()
+    #expect(again == first, "until that time has come")
+  }
+
   /// A statement is a reading, too, and others keep it.
   @Test func `a reading that was told is not taken back`() {
     var keeper = keeper(own: 20 * Self.hour)

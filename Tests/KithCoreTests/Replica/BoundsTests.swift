@@ -162,7 +162,8 @@ import Testing
     world.connectAll()
     world.settle()
     for number in 0..<(Limits.chainsPerDevice + 5) {
-      world.devices[0].replica.incarnation = Incarnation(rawValue: UInt64(number))
+      world.devices[0].replica.incarnations = Incarnations(
+        current: Incarnation(rawValue: UInt64(number)))
       try world.publish([], by: 0, to: 1)
     }
     #expect(

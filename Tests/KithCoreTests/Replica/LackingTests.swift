@@ -55,11 +55,11 @@ import Testing
     #expect(world.devices[1].reports.contains(.damaged(rows: 1, stores: [TestWorld.store])))
     // It is known after another start too, which uses up no further incarnation.
     let used = world.devices[1].replica.usedIncarnations
-    let incarnation = world.devices[1].replica.incarnation
+    let incarnation = world.devices[1].replica.incarnations.current
     try world.restart(1)
     #expect(isLacking(1, world))
     #expect(world.devices[1].replica.usedIncarnations == used)
-    #expect(world.devices[1].replica.incarnation == incarnation)
+    #expect(world.devices[1].replica.incarnations.current == incarnation)
     world.connectAll()
     world.settle()
     world.checkConvergence("given back")
