@@ -1,7 +1,7 @@
 #ifndef KITH_CLINUX_H
 #define KITH_CLINUX_H
 
-// What Linux offers and Swift's Glibc module leaves out.
+// Declarations of Linux that Swift's Glibc module leaves out.
 
 #include <malloc.h>
 #include <spawn.h>
@@ -17,7 +17,7 @@ static inline int kith_clock_is_synchronised(void) {
 /// Gives free memory back to the system: malloc_trim(3).
 static inline void kith_give_memory_back(void) { malloc_trim(0); }
 
-// What a child does before its program begins: posix_spawn(3). glibc declares them to GNU programs only.
+// Actions of a child before its program begins: posix_spawn(3). glibc declares them to GNU programs only.
 int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int from);
 int posix_spawn_file_actions_addchdir_np(
     posix_spawn_file_actions_t *actions, const char *directory);

@@ -7,7 +7,8 @@ extension UserDefaultsMirror {
   /// Compares both sides, and copies the changes since the last comparison.
   ///
   /// Copied values are durable on both sides on return; without any, it does not block for the
-  /// disk.
+  /// disk. At another program's node it blocks as `KeyValueStore.set(_:forKey:)` does: up to 30
+  /// seconds for each key that it copies to the store.
   ///
   /// ```swift
   /// let report = mirror.sync()
@@ -35,6 +36,8 @@ extension UserDefaultsMirror {
   }
 
   /// Sets a mirrored key on both sides, durably.
+  ///
+  /// Blocks as `KeyValueStore.set(_:forKey:)` does: at another program's node for up to 30 seconds.
   ///
   /// - Parameters:
   ///   - value: The value; nil removes the key.

@@ -94,7 +94,7 @@ extension Accounts {
       // Logged once for all retries.
       if !isShort && before?.retryAt == nil {
         configuration.logger.error(
-          "what was written without an account is not the account's yet",
+          "writes made without an account are not in the account yet",
           metadata: ["code": "\(error.code)"])
       }
       return [:]
@@ -129,8 +129,8 @@ extension KithError {
   static func owed(_ error: KithError) -> KithError {
     var owed = error
     owed.message =
-      "What was written here while nobody was signed in is not the account's yet: \(error.message) "
-      + "It becomes the account's once that is over; until then nobody can sign out or in to another "
+      "Writes made here while nobody was signed in are not in the account yet: \(error.message) "
+      + "The account takes them once that is over; until then nobody can sign out or in to another "
       + "account here."
     return owed
   }

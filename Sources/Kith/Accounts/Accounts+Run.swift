@@ -175,7 +175,7 @@ extension Accounts {
       try seat.close()
     } catch {
       configuration.logger.error(
-        "what was written last was not made durable", metadata: ["code": "\(error.code)"])
+        "the last writes were not made durable", metadata: ["code": "\(error.code)"])
     }
   }
 

@@ -14,7 +14,7 @@ internal import Synchronization
 ///
 /// ```swift
 /// let accounts = try Accounts()
-/// let store = try accounts.store("com.example.App")  // stays the same object, whoever signs in
+/// let store = try accounts.store("com.example.App")  // the same object after each sign-in
 /// try await accounts.run()                            // or hand it to a ServiceGroup
 /// ```
 /// Without an account the stores are local. On signing in, the account adopts only the local keys
@@ -114,11 +114,13 @@ public final class Accounts: Service, Sendable {
 
   /// Opens the stores of the signed-in account, or attaches to the program that has them open.
   ///
-  /// Blocks for the disk, and up to 10 seconds while another process that has the directory open is
-  /// starting or ending.
+  /// Blocks for the disk, and up to 10 seconds while another process that has the directory open
+  /// starts, ends or does not answer. If its node must take writes made while signed out, up to 30
+  /// seconds more.
   ///
   /// - Throws: ``KithError`` with `inUse` if another process has the directory open and runs no
-  ///   node, `passphrase`, `unsafePermissions`, `damaged`, `newerSchema`, or another storage code.
+  ///   node, `timedOut` if its node does not answer, `passphrase`, `unsafePermissions`, `damaged`,
+  ///   `newerSchema`, or another storage code.
   public init(_ configuration: Configuration = Configuration()) throws(KithError) {
     self.configuration = configuration
     directory = AccountsDirectory(path: configuration.directory)
@@ -132,13 +134,15 @@ public final class Accounts: Service, Sendable {
   /// Returns a store of the signed-in account, created if it is new.
   ///
   /// Each call with one identifier returns the same object, which stays through signing in and out.
+  /// If another program's node has the directory open, the first call blocks until it answers, at
+  /// most 10 seconds.
   ///
   /// - Parameters:
   ///   - identifier: The store's identifier, such as `com.example.Bookmarks`.
   ///   - policy: Its limits, which must be the same on all devices.
   /// - Returns: The store.
-  /// - Throws: ``KithError`` with `invalidStoreIdentifier`, `invalidPolicy`, `closed` or a storage
-  ///   code.
+  /// - Throws: ``KithError`` with `invalidStoreIdentifier`, `invalidPolicy`, `closed`, a storage
+  ///   code, or `timedOut` if that node does not answer.
   public func store(
     _ identifier: String, policy: Policy = .standard
   ) throws(KithError) -> KeyValueStore {

@@ -42,15 +42,15 @@ extension NodeStatus {
           .damaged,
           "The database was damaged: something is missing of \(lacking.joined(separator: ", ")), "
             + "which keys cannot be told. Other devices give it back as they are met; until then "
-            + "keys may be missing or show older values. See to the disk. If no other device has "
+            + "keys may be missing or show older values. Check the disk. If no other device has "
             + "it: kith doctor --accept-loss.",
           path: directory))
     } else if counters.damaged > 0 {
       findings.append(
         KithError(
           .damaged,
-          "Rows of the database were damaged: \(counters.damaged). Nothing is missing. See "
-            + "to the disk.", path: directory))
+          "Rows of the database were damaged: \(counters.damaged). Nothing is missing. "
+            + "Check the disk.", path: directory))
     }
     if counters.divergences > 0 {
       findings.append(

@@ -185,6 +185,8 @@ public final class KeyValueStore: Sendable {
 
   /// Removes a key, if it is present; the quota never refuses this.
   ///
+  /// Blocks as ``set(_:forKey:)`` does: at another program's node for up to 30 seconds.
+  ///
   /// ```swift
   /// try store.removeValue(forKey: "theme")
   /// ```
@@ -195,6 +197,8 @@ public final class KeyValueStore: Sendable {
   }
 
   /// Removes keys in one transaction, so that they read as their defaults.
+  ///
+  /// Blocks as ``set(_:forKey:)`` does: at another program's node for up to 30 seconds.
   ///
   /// ```swift
   /// try store.reset(.theme, .fontSize)

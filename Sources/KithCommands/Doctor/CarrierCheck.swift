@@ -1,7 +1,7 @@
 import Kith
 import KithTerminal
 
-/// What the running node knows of its carriers. `kith carrier check` tries them.
+/// The carriers, as the running node knows them. `kith carrier check` tries them.
 struct CarrierCheck: Check {
   static let name = "carriers"
 

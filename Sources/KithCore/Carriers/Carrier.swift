@@ -42,7 +42,7 @@ struct Carrier: Sendable {
   var repaired: [StoreIdentifier: [ChainID: UInt64]] = [:]
   /// Listed names that belong to no open epoch.
   var foreign = 0
-  /// What the carrier brought together when a turn last ended, and when its listing came.
+  /// The vectors that the carrier brought together when a turn last ended, and its listing's time.
   var held: (reached: [StoreIdentifier: [ChainID: UInt64]], milliseconds: UInt64)?
   /// Since when all that this device covers is there.
   var heldSince: UInt64?

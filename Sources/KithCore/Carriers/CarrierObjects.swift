@@ -81,7 +81,7 @@ struct CarrierObjects: Sendable {
     now >= since && now - since >= Limits.carrierHourMilliseconds
   }
 
-  // MARK: What readers get
+  // MARK: Readers
 
   /// The parcels that count: taken in, under the newest epoch, by members, with all parts. In the same
   /// order on each run.
@@ -129,7 +129,7 @@ struct CarrierObjects: Sendable {
     }
   }
 
-  /// What a device that starts from nothing covers with these parcels.
+  /// Returns the vectors that a device covers with these parcels if it starts from nothing.
   ///
   /// A parcel counts whole or not at all, as for its readers: two parcels may each be above the other
   /// in one of two stores, if what they were above at first was lost.

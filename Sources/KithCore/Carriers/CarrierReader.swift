@@ -33,8 +33,9 @@ struct CarrierReader {
   /// The epoch that objects are put under now; nil: none may be put.
   var writing: EpochKeys? { isWithholding ? nil : epoch }
 
-  /// What decides whether a parcel can be taken in whole, besides its content: if this changed, a
-  /// parcel that was held back is got again.
+  /// A digest of the roster, the policies and the refused authors. Besides a parcel's content, they
+  /// decide whether it can be taken in whole: if they changed, a parcel that was held back is got
+  /// again.
   var circumstances: Digest256 {
     var hasher = Blake2b.Hasher()
     hasher.update(rosterDigest)

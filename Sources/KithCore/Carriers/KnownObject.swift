@@ -1,6 +1,6 @@
 internal import KithCrypto
 
-/// What a device knows of an object on a carrier. It is stored, so that a device that is on for a
+/// A device's note of an object on a carrier. It is stored, so that a device that is on for a
 /// moment reads each object once.
 struct KnownObject: Hashable, Sendable {
   enum State: Hashable, Sendable {

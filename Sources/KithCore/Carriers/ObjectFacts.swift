@@ -1,12 +1,12 @@
 internal import KithCrypto
 
-/// What an object says, for checkers.
+/// The content of an object, for checkers.
 package struct ObjectFacts: Sendable {
   package var author: DeviceID
   package var isHandover: Bool
   /// The same in all parts of a parcel.
   package var group: UInt64
-  /// What its reader covers before, and afterwards.
+  /// The vectors that its reader covers before, and afterwards.
   package var stores: [StoreIdentifier: (above: [ChainID: UInt64], through: [ChainID: UInt64])]
   package var replaces: [ObjectName]
   /// The statements inside, and whether it has records.

@@ -1,14 +1,15 @@
 internal import KithCrypto
 
-/// What an object on a carrier says, besides records and change sets: for each store, what a reader
-/// must cover before, and what it covers afterwards (`Docs/Protocol.md`, "Carriers").
+/// The content of an object on a carrier, without records and change sets. For each store it has
+/// the vectors that a reader must cover before, and covers afterwards (`Docs/Protocol.md`,
+/// "Carriers").
 ///
 /// It is a `Have` and the batches that answer one, as a session would bring them.
 struct Parcel: Hashable, Sendable {
   struct Store: Hashable, Sendable {
     /// Its vector is what the reader covers afterwards.
     var have: StoreHave
-    /// What the reader must cover before.
+    /// The vector that the reader must cover before.
     var above: [ChainID: UInt64]
     /// Whether all kept change sets are inside.
     var isEverything = false

@@ -118,7 +118,8 @@ package struct ObjectOpener: Sendable {
   }
 }
 
-/// What an older epoch's key opens: the newest epoch's secret for each member, and a parcel under it.
+/// The content of an object under an older epoch's key: the newest epoch's secret for each member,
+/// and a parcel under it.
 struct Handover {
   var epoch: EpochID
   var boxes: [[UInt8]]

@@ -68,7 +68,7 @@ package struct Snapshot: Hashable, Sendable {
   package var records: [Digest256: [UInt8]] = [:]
   package var addresses: [DeviceID: [String]] = [:]
   package var stores: [StoreIdentifier: StoredStore] = [:]
-  /// What is known of objects on carriers, as the core encodes it; the storage seals it.
+  /// The core's notes of objects on carriers, in its encoding; the storage seals them.
   package var carriers: [CarrierID: [ObjectName: [UInt8]]] = [:]
 
   package init() {}
@@ -152,7 +152,7 @@ package enum Mutation: Hashable, Sendable {
   case removeRefusal(StoreIdentifier, UInt64)
   case putPastValue(StoreIdentifier, UInt64, [UInt8])
   case removePastValue(StoreIdentifier, UInt64)
-  /// What is known of an object on a carrier. If it is damaged, the object is read again.
+  /// The core's note of an object on a carrier. If it is damaged, the object is read again.
   case putObject(CarrierID, ObjectName, [UInt8])
   case removeObject(CarrierID, ObjectName)
 }

@@ -130,8 +130,8 @@ package struct Shell: Sendable {
   // MARK: Inputs
 
   /// Takes in one input; a closed shell takes only `flush`. While storage fails, `open`,
-  /// `clockStatus` and `keepHistory` are kept for the next replica, and all else is refused. A replica whose first
-  /// commit is being tried gets them at once.
+  /// `clockStatus`, `keepHistory` and a carrier's `attached` are kept for the next replica, and all
+  /// else is refused. A replica whose first commit is being tried gets them at once.
   ///
   /// If `gathers`, a write waits up to ``gatheringMilliseconds`` for others, unless something else
   /// wants a commit.

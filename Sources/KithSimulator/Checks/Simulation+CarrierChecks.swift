@@ -1,7 +1,7 @@
 internal import KithCore
 internal import KithCrypto
 
-/// What devices put on carriers, and what they say of them.
+/// Checks of the objects that devices put on carriers, and of their status of carriers.
 extension Simulation {
   /// All that an object says is committed before it is put. It shows nothing, not even a repetition.
   func checkPut(

@@ -22,7 +22,7 @@ package struct CarrierLoad {
     }
   }
 
-  /// What all devices did together.
+  /// The operations of all devices together.
   package struct Work: Codable, Hashable, Sendable {
     package var lists = 0
     package var gets = 0
@@ -46,7 +46,7 @@ package struct CarrierLoad {
     /// Of all days, and of a day without a change after them.
     package var work = Work()
     package var idleDay = Work()
-    /// What the carrier holds at the end, and the most that it held.
+    /// The carrier's content at the end, and its maximum.
     package var objects = 0
     package var bytes = 0
     package var mostObjects = 0
@@ -134,7 +134,7 @@ package struct CarrierLoad {
     result.work = work
     result.objects = objects.count
     result.bytes = objects.values.reduce(0) { $0 + $1.count }
-    // What the last day began may go on for a while.
+    // Exchanges that began on the last day may go on for a while.
     pass(until: now + Self.day)
     let before = work
     pass(until: now + Self.day)

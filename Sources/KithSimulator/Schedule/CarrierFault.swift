@@ -24,7 +24,7 @@ package enum CarrierFault: String, Codable, CaseIterable, Sendable {
   case thief
 }
 
-/// What happens to the objects of a carrier.
+/// A fault of a carrier's objects.
 package enum Spoiling: String, Codable, CaseIterable, Sendable {
   case wipe
   case keepCopy

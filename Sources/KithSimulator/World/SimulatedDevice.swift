@@ -27,7 +27,7 @@ final class SimulatedDevice {
   var carriers: [CarrierNumber] = []
   /// How its next parcels lie.
   var lie: Lie?
-  /// What a fresh device was last seen to cover by each carrier.
+  /// The last check of the data that a fresh device covers by each carrier.
   var checkedHeld: [CarrierNumber: HeldCheck] = [:]
 
   /// While joining, the device does not exist yet; if that breaks off, nothing is left.

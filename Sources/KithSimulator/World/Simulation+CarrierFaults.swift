@@ -1,7 +1,7 @@
 internal import KithCore
 internal import KithCrypto
 
-/// What happens to carriers' objects, and what members put that is not so.
+/// Faults of carriers' objects, and parcels of members that lie.
 extension Simulation {
   func spoil(_ number: Int, _ spoiling: Spoiling) {
     guard !carriers.isEmpty else { return }

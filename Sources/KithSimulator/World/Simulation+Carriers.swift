@@ -119,7 +119,8 @@ extension Simulation {
     for event in events { try hand(.carrier(carriers[carrier].id, event), to: device) }
   }
 
-  /// What the storage does and answers. Of several objects to get, this gets the first.
+  /// Carries out an order as the storage does, and returns its answers. Of several objects to get,
+  /// this gets the first.
   private func events(
     of order: CarrierOrder, by device: SimulatedDevice?, on carrier: CarrierNumber
   ) -> [CarrierEvent] {

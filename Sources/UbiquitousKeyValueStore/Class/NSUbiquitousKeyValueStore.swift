@@ -7,7 +7,8 @@
   /// Reads come from memory, and a write is visible at once. It is durable soon, at the latest when
   /// ``synchronize()`` returns or the process ends normally. Writes within 20 ms are published
   /// together. ``didChangeExternallyNotification`` announces writes of other devices. Any thread
-  /// may use an object.
+  /// may use an object. The first use opens the directory, and may block for 10 seconds or more
+  /// while another program starts, ends or does not answer.
   ///
   /// ```swift
   /// try UbiquityBootstrap.configure(storeIdentifier: "com.example.Bookmarks")
@@ -133,6 +134,9 @@
     /// key is too long, nothing changes, and a notification with
     /// ``NSUbiquitousKeyValueStoreQuotaViolationChange`` follows.
     ///
+    /// If another program's node has the directory open, this blocks until that node accepts the
+    /// write: at most 30 seconds, and if it ends, up to 10 more for a new owner.
+    ///
     /// ```swift
     /// store.set(["https://example.com"], forKey: "bookmarks")
     /// ```
@@ -181,14 +185,19 @@
     }
 
     /// Removes a key, if it is present.
+    ///
+    /// Blocks as `set(_:forKey:)` does: at another program's node for up to 30 seconds.
     open func removeObject(forKey aKey: String) {
       set(nil as Any?, forKey: aKey)
     }
 
     /// Makes all earlier writes durable; blocks for the disk, never for the network.
     ///
-    /// - Returns: False if the store is not configured (``UbiquityBootstrap``) or the disk failed;
-    ///   otherwise true, also offline and signed out.
+    /// If another program's node has the directory open, this blocks until that node answers: at
+    /// most 30 seconds, and if it ends, up to 10 more for a new owner.
+    ///
+    /// - Returns: False if the store is not configured (``UbiquityBootstrap``), the disk failed, or
+    ///   that node was killed or did not answer; otherwise true, also offline and signed out.
     @discardableResult
     open func synchronize() -> Bool {
       hub.synchronize()

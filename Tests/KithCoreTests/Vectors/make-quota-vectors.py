@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Makes quota-own.json: cases of what a quota shows, worked out by a model of the design's section 3
-that is naive and written apart from the product's. Usage: make-quota-vectors.py > quota-own.json"""
+"""Makes quota-own.json: cases of what a quota shows, worked out by a model of Docs/Protocol.md,
+section 8, that is naive and written apart from the product's.
+Usage: make-quota-vectors.py > quota-own.json"""
 import itertools
 import json
 import random
@@ -9,7 +10,7 @@ DEVICES = "abcd"
 
 
 def state(entries):
-    """Section 2: of each key the newest entry, and the second newest while it counts."""
+    """Section 7: of each key the newest entry, and the second newest while it counts."""
     kept = {}
     for key in {e["key"] for e in entries}:
         mine = sorted((e for e in entries if e["key"] == key), key=lambda e: e["stamp"], reverse=True)
@@ -24,7 +25,7 @@ def state(entries):
 
 
 def steps(newest, second):
-    """Section 3: what one key offers, least wanted first, as (kind, size, claim)."""
+    """Section 8: what one key offers, least wanted first, as (kind, size, claim)."""
     offered = []
     if second is not None:
         if second["size"] is not None:

@@ -1039,7 +1039,7 @@ nonisolated struct WireDeviceAddresses: Sendable {
   init() {}
 }
 
-/// What a device puts on a carrier: what a session would bring a peer that covers `above`. Signed,
+/// A device's object on a carrier: the data of a session with a peer that covers `above`. Signed,
 /// over "kith parcel v1", a zero byte, the account id, the epoch's id, the object's name and this.
 nonisolated struct WireParcel: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
