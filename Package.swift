@@ -203,7 +203,8 @@ let package = Package(
     .testTarget(
       name: "KithCoreTests",
       dependencies: [
-        "KithCore", "KithCrypto", .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+        "KithCore", "KithCrypto", "KithTestSupport",
+        .product(name: "SwiftProtobuf", package: "swift-protobuf"),
       ],
       resources: [.copy("Vectors")], swiftSettings: strict),
     .testTarget(
@@ -230,7 +231,8 @@ let package = Package(
     .testTarget(
       name: "KithGuideTests",
       dependencies: [
-        "Kith", "KithTesting", .product(name: "Logging", package: "swift-log"),
+        "Kith", "KithCarriers", "KithTesting", "UbiquitousKeyValueStore",
+        "UbiquitousKeyValueStorePorting", .product(name: "Logging", package: "swift-log"),
         serviceLifecycle,
       ],
       swiftSettings: strict),

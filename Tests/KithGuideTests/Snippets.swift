@@ -6,8 +6,9 @@ import Observation
 import ServiceLifecycle
 import Testing
 
-// The code of the guides, so that it compiles. `GuideTests` looks for it here, paragraph by
-// paragraph; names that a guide leaves to its reader are parameters.
+// The code of the guides to Kith, so that it compiles; other files here have that of other guides.
+// `GuideTests` looks for it in all, paragraph by paragraph; names that a guide leaves to its reader
+// are parameters.
 
 // MARK: Declarations
 

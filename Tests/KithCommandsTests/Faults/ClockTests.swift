@@ -124,7 +124,7 @@ extension Faults {
     /// Back by ten years while it runs, and right again: stamps never go back, so its writes
     /// meanwhile are later than its earlier ones, and everything is exchanged in the end.
     @Test func `a clock that jumps back loses nothing and keeps the order`() async throws {
-      let seed = Faults.seed("clock")
+      let seed = testSeed("clock")
       let trio = try await Trio()
       try await trio.start()
       let ledger = Ledger()

@@ -23,7 +23,7 @@ extension Faults {
     @Test func `under a thousand hostile connections memory is bounded and members are served`()
       async throws
     {
-      let seed = Faults.seed("hostile connections")
+      let seed = testSeed("hostile connections")
       let seconds = Faults.number("KITH_HOSTILE_SECONDS", or: 8)
       RawConnection.raiseLimits()
       let household = try Household()

@@ -9,12 +9,4 @@ enum Faults {
   static func number(_ name: String, or usual: Int) -> Int {
     ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? usual
   }
-
-  /// The seed of a test's random choices: what `KITH_SEED` gives, or a random one. It is printed.
-  static func seed(_ test: String) -> UInt64 {
-    let given = ProcessInfo.processInfo.environment["KITH_SEED"].flatMap { UInt64($0) }
-    let seed = given ?? UInt64.random(in: 0 ... .max)
-    print("\(test): KITH_SEED=\(seed)")
-    return seed
-  }
 }

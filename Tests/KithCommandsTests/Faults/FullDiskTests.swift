@@ -12,7 +12,7 @@ extension Faults {
     /// the cause, reads go on, `kith status` says so, other devices go on, and once there is room the
     /// node takes writes by itself. Nothing acknowledged is lost, and nothing that failed is there.
     @Test func `on a full disk writes fail, reads go on, and it mends itself`() async throws {
-      let seed = Faults.seed("full disk")
+      let seed = testSeed("full disk")
       let household = try Household()
       let directory = household.root.appending(path: "disk")
       // As root no quota or permission of files would do.

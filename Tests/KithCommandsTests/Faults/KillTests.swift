@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Kith
+import KithTestSupport
 import Testing
 
 @testable import KithCommands
@@ -11,7 +12,7 @@ extension Faults {
     /// once: in the end all show the same, and no acknowledged write is lost. `KITH_KILLS` says how
     /// often; see ``History`` for how it is judged.
     @Test func `killed hundreds of times under load, nothing acknowledged is lost`() async throws {
-      let seed = Faults.seed("kill -9")
+      let seed = testSeed("kill -9")
       let rounds = Faults.number("KITH_KILLS", or: 30)
       let household = try Household()
       for name in ["alpha", "beta", "gamma"] {
@@ -65,7 +66,7 @@ extension Faults {
 
     /// The same of a node that is alone: what it loses nobody else can give back.
     @Test func `killed while it is alone, a node loses nothing acknowledged`() async throws {
-      let seed = Faults.seed("kill -9, alone")
+      let seed = testSeed("kill -9, alone")
       let rounds = Faults.number("KITH_KILLS", or: 30) / 3
       let household = try Household()
       let member = try await household.create("alpha")

@@ -1,27 +1,20 @@
 import Foundation
 import Glibc
 import Kith
+import KithTestSupport
 import KithTesting
 import Testing
 
 @testable import KithCommands
 
 extension Faults {
-  @Suite struct NamespaceTests {
-    /// Partitions as the kernel makes them: packets get lost, and TCP itself has to find out. If no
-    /// network namespaces can be made, the same goes through proxies, and the test says so.
+  @Suite(.enabled(if: NamespaceSet.isPossible, "network namespaces cannot be made here"))
+  struct NamespaceTests {
+    /// Partitions as the kernel makes them: packets get lost, and TCP itself has to find out.
     @Test func `after cables were pulled all converge`() async throws {
-      let seed = Faults.seed("cables")
+      let seed = testSeed("cables")
       let household = try Household()
-      let namespaces: Namespaces
-      do {
-        namespaces = try Namespaces(household.root.lastPathComponent)
-      } catch {
-        print("cables: NO NETWORK NAMESPACES HERE, through proxies instead: \(error)")
-        return try await ProxyPartitions.with(seed: seed) { household, ways in
-          try await attack(household, ways, seed, "cables, by proxies")
-        }
-      }
+      let namespaces = try Namespaces(household.root.lastPathComponent)
       defer { namespaces.remove() }
       for (index, name) in ["alpha", "beta", "gamma"].enumerated() {
         let member = try await (index == 0 ? household.create(name) : household.join(name))
@@ -35,12 +28,12 @@ extension Faults {
         try await household.start(member, peers: peers)
       }
       try await household.awaitMeeting()
-      try await attack(household, namespaces, seed, "cables")
+      try await attack(household, namespaces, seed)
       for member in household.members { try await household.stop(member, SIGKILL) }
     }
 
     private func attack(
-      _ household: Household, _ ways: any Partitions, _ seed: UInt64, _ name: String
+      _ household: Household, _ ways: Namespaces, _ seed: UInt64
     ) async throws {
       let rounds = Faults.number("KITH_CABLES", or: 6)
       let ledger = Ledger()
@@ -64,7 +57,7 @@ extension Faults {
       let settled = try await household.settle(seconds: 150)
       let problems = ledger.history.problems(try await household.outcome())
       print(
-        "\(name): \(rounds) partitions, \(ledger.acknowledged) writes acknowledged, settled after "
+        "cables: \(rounds) partitions, \(ledger.acknowledged) writes acknowledged, settled after "
           + "\(settled)")
       #expect(ledger.failures.isEmpty)
       expectNone(problems, seed: seed)

@@ -17,7 +17,7 @@ extension Faults {
     /// Attack after attack on the ways between three nodes, while all are written to: after they are
     /// mended all show the same, and nothing acknowledged is lost. `KITH_PARTITIONS` says how many.
     @Test func `after partitions of every kind all converge`() async throws {
-      let seed = Faults.seed("partitions")
+      let seed = testSeed("partitions")
       let rounds = Faults.number("KITH_PARTITIONS", or: 14)
       try await ProxyPartitions.with(seed: seed) { household, ways in
         let ledger = Ledger()

@@ -12,7 +12,7 @@ extension Faults {
     /// holds nobody up. Once it goes on it catches up, and the data that it was writing is not
     /// lost.
     @Test func `a node that is stopped holds nobody up, and catches up`() async throws {
-      let seed = Faults.seed("SIGSTOP")
+      let seed = testSeed("SIGSTOP")
       let household = try Household()
       for name in ["alpha", "beta", "gamma"] {
         _ = try await (name == "alpha" ? household.create(name) : household.join(name))

@@ -40,7 +40,7 @@ extension Faults {
     /// states in the middle of a checkpoint are tried too: any of the log's pages in the database
     /// already, some of them torn.
     @Test func `what a power cut leaves holds every acknowledged write`() async throws {
-      let seed = Faults.seed("power cut")
+      let seed = testSeed("power cut")
       let rounds = Faults.number("KITH_POWER_CUTS", or: 12)
       let household = try Household()
       let alpha = try await household.create("alpha")
@@ -98,7 +98,7 @@ extension Faults {
     /// data, and the data that the system happened to write. Copies of it are mounted, which
     /// replays the file system's journal, and opened.
     @Test func `what was acknowledged had reached the disk`() async throws {
-      let seed = Faults.seed("power cut of a disk")
+      let seed = testSeed("power cut of a disk")
       let rounds = Faults.number("KITH_POWER_CUTS", or: 12) / 3
       let disk = try Disk()
       let (household, member) = (disk.household, try await disk.member())

@@ -55,7 +55,7 @@ extension Faults {
     /// Nothing is being written at that moment: ext4 itself may call an `fdatasync` that is under way
     /// a success although it is lost (seen in one of ten tries of a plain program).
     @Test func `a file system that turned read-only keeps what was acknowledged`() async throws {
-      let seed = Faults.seed("read-only")
+      let seed = testSeed("read-only")
       let disk = try Disk()
       let (household, member) = (disk.household, try await disk.member())
       try await household.start(member)

@@ -20,9 +20,7 @@ struct ThreeNodesTests {
   /// acknowledged write is lost unaccounted for. See ``History`` for how that is judged. The seed is
   /// printed; KITH_SEED gives it back.
   @Test func `killed at random, nothing acknowledged is lost`() async throws {
-    let given = ProcessInfo.processInfo.environment["KITH_SEED"].flatMap { UInt64($0) }
-    let seed = given ?? UInt64.random(in: 0 ... .max)
-    print("three nodes: KITH_SEED=\(seed)")
+    let seed = testSeed("three nodes")
     let household = try Household()
     _ = try await household.create("alpha")
     _ = try await household.join("beta")

@@ -26,7 +26,7 @@ extension TestWorld {
   /// The chain under which a device publishes now.
   func chain(of index: Int) throws -> ChainID {
     let replica = devices[index].replica
-    return ChainID(device: replica.keys.id, incarnation: try #require(replica.incarnation))
+    return ChainID(device: replica.keys.id, incarnation: try #require(replica.incarnations.current))
   }
 
   /// A value of a key as a device would write it now; `by` another, it bears that one's stamp.

@@ -81,7 +81,7 @@ struct ExitFlushTests {
         configuration.discoversPeers = false
         let node = try await Node.open(configuration)
         let running = Task { try await node.run() }
-        while node.listeningAddresses.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+        try await eventually("the node to listen") { !node.listeningAddresses.isEmpty }
         let store = try node.store("com.example.test")
         for number in 0..<50 { try store.set(.integer(Int64(number)), forKey: "k\(number)") }
         withExtendedLifetime(running) { exit(0) }

@@ -1,4 +1,5 @@
 import Dispatch
+import KithTestSupport
 import Synchronization
 import Testing
 
@@ -22,11 +23,12 @@ struct TurnLockTests {
         progress.turns.wrappingAdd(1, ordering: .relaxed)
       }
     }
+    defer { progress.isOver.store(true, ordering: .relaxed) }
     var most = 0
     for _ in 0..<20 {
       let began = progress.turns.load(ordering: .relaxed)
-      while progress.turns.load(ordering: .relaxed) == began {
-        try await Task.sleep(for: .milliseconds(1))
+      try await eventually("a turn of the flood", every: 1) {
+        progress.turns.load(ordering: .relaxed) != began
       }
       most = max(
         most,

@@ -307,7 +307,9 @@ struct LocalProtocolTests {
         return Task<Bool, any Error> {
           try await blocking {
             // It reads once the node takes no more connections, because it ends.
-            while (try? RawEnd(path: control)) != nil { usleep(1_000) }
+            try eventuallyBlocking("the node to take no more connections", every: 1) {
+              (try? RawEnd(path: control)) == nil
+            }
             // The node waits a second for its reader.
             try program.takeAll()
             while let reply = try program.next(LocalReply.self) {

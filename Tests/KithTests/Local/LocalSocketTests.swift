@@ -52,7 +52,7 @@ struct LocalSocketTests {
     }
     try await onThread {
       defer { isOver.withLock { $0 = true } }
-      while seen.withLock({ $0.isEmpty }) { usleep(1_000) }
+      try eventuallyBlocking("the mask to be seen") { seen.withLock { !$0.isEmpty } }
       for _ in 0..<5_000 { close(try LocalSocket.listen(at: path)) }
     }
     try await looking

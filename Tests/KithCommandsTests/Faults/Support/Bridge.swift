@@ -10,6 +10,9 @@ final class Bridge {
 
   private static let cable = "lan"
 
+  /// Whether this user and host may make one with a host.
+  static let isPossible = NamespaceSet.canMake { name in try Bridge(name, count: 1).remove() }
+
   /// Makes so many; throws if this user or host may not.
   init(_ prefix: String, count: Int) throws {
     hub = "\(prefix)-hub"

@@ -2,7 +2,7 @@ import Foundation
 
 /// Three network namespaces with a cable between each two, and nothing else: what is sent there leaves
 /// the machine by no way.
-final class Namespaces: Partitions {
+final class Namespaces {
   private let namespaces: NamespaceSet
   private var names: [String] { namespaces.names }
 
@@ -54,6 +54,7 @@ final class Namespaces: Partitions {
     }
   }
 
+  /// Mends everything.
   func heal() throws {
     for (one, other) in Self.pairs {
       for (here, there) in [(one, other), (other, one)] {

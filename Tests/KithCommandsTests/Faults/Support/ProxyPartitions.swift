@@ -5,18 +5,8 @@ import KithProxy
 
 @testable import KithCommands
 
-/// Three nodes whose ways to each other can be broken.
-protocol Partitions {
-  /// Breaks all ways of a node, in both directions.
-  func isolate(_ node: Int) throws
-  /// Lets nothing that a node sends reach the others, or nothing of theirs reach it.
-  func silence(_ node: Int, outgoing: Bool) throws
-  /// Mends everything.
-  func heal() throws
-}
-
-/// A proxy on each of the three ways.
-struct ProxyPartitions: Partitions {
+/// Three nodes whose ways to each other can be broken: a proxy on each of the three ways.
+struct ProxyPartitions {
   /// The way from one node, which dials, to another.
   struct Way {
     var from: Int
@@ -31,8 +21,10 @@ struct ProxyPartitions: Partitions {
 
   var ways: [Way]
 
+  /// Breaks all ways of a node, in both directions.
   func isolate(_ node: Int) { set(.init(isStalled: true), node) }
 
+  /// Lets nothing that a node sends reach the others, or nothing of theirs reach it.
   func silence(_ node: Int, outgoing: Bool) {
     for way in ways where way.touches(node) {
       way.proxy.set(
@@ -40,6 +32,7 @@ struct ProxyPartitions: Partitions {
     }
   }
 
+  /// Mends everything.
   func heal() { for way in ways { way.proxy.mend() } }
 
   /// Faults on all ways of a node.
