@@ -46,14 +46,14 @@ extension StoreKey where Value == Data {
 
 func open(directory: String, apply: (Theme) -> Void) async throws {
   let accounts = try Accounts(.init(directory: directory))
-  let store = try accounts.store("com.example.Editor")  // stays the same object, whoever signs in
+  let store = try accounts.store("com.example.Editor")  // the same object after each sign-in
 
   let theme = store[.theme]  // from memory; the default is never written
   try store.set(.dark, for: .theme)  // shows at once, durable soon
   try await store.commit { $0[.theme] = .dark }  // a transaction, durable on return
 
   _ = theme
-  for await theme in store.values(for: .theme) { apply(theme) }  // in one task: whoever wrote it
+  for await theme in store.values(for: .theme) { apply(theme) }  // in one task: written on any device
 
   try await accounts.run()  // in another: exchanges with the other devices until it is cancelled
 }
@@ -75,7 +75,7 @@ func signIn(
   ask: @escaping @Sendable (String) async -> Bool
 ) async throws {
   let accounts = try Accounts(.init(directory: directory))
-  let store = try accounts.store("com.example.Editor")  // the same object, whoever signs in
+  let store = try accounts.store("com.example.Editor")  // the same object after each sign-in
 
   _ = store
   try await accounts.run()  // or hand it to a ServiceGroup

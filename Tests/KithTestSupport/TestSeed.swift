@@ -5,8 +5,11 @@ internal import Foundation
 /// - Parameter test: The name of the test in the printed line.
 /// - Returns: The value of `KITH_SEED`, or a random one.
 package func testSeed(_ test: String) -> UInt64 {
-  let given = ProcessInfo.processInfo.environment["KITH_SEED"].flatMap { UInt64($0) }
-  let seed = given ?? UInt64.random(in: 0 ... .max)
+  var seed = UInt64.random(in: 0 ... .max)
+  if let text = ProcessInfo.processInfo.environment["KITH_SEED"] {
+    guard let given = UInt64(text) else { fatalError("KITH_SEED is no number: \(text)") }
+    seed = given
+  }
   print("\(test): KITH_SEED=\(seed)")
   return seed
 }

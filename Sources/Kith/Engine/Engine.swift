@@ -62,7 +62,7 @@ final class Engine: Sendable {
       if case .storage(let error) = error { throw error }
       throw StorageError(
         code: .damaged, path: "",
-        message: "What is stored makes no replica: \(error). Restore the directory from a backup, "
+        message: "The stored data makes no replica: \(error). Restore the directory from a backup, "
           + "or recover the account on a new device.")
     }
   }

@@ -44,7 +44,7 @@ struct ExportCommand: AsyncParsableCommand {
     guard !isLacking else {
       throw CommandFailure(
         .failure,
-        "what is printed is not complete: a part of the store was damaged on this disk, and no other "
+        "the printed copy is not complete: a part of the store was damaged on this disk, and no other "
           + "device has given it back yet; run the node beside one that has it, then export again. If "
           + "none has it: kith doctor --accept-loss")
     }

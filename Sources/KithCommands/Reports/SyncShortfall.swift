@@ -25,7 +25,7 @@ struct SyncShortfall: CustomStringConvertible {
     let slow = missing.filter { connected.contains($0) }
     var parts: [String] = []
     if isUnpublished {
-      parts.append("what this device wrote waits for a peer to be published")
+      parts.append("the writes of this device wait for a peer to be published")
     }
     if !away.isEmpty {
       parts.append(

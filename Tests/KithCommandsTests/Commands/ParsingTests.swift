@@ -208,7 +208,7 @@ struct ParsingTests {
     #expect(reason(["b"], have: 1, wanted: 5).contains("5 other devices are asked for"))
     #expect(reason(["b"]) == "b is not connected; start its node with: kith run")
     #expect(reason(["b"], connected: ["b"]).contains("b does not have everything yet"))
-    #expect(reason(["b"], isUnpublished: true).contains("waits for a peer"))
+    #expect(reason(["b"], isUnpublished: true).contains("wait for a peer"))
   }
 
   @Test func `a command that is none is named, with the one that may be meant`() throws {
