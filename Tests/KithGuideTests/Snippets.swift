@@ -53,7 +53,7 @@ func open(directory: String, apply: (Theme) -> Void) async throws {
   try await store.commit { $0[.theme] = .dark }  // a transaction, durable on return
 
   _ = theme
-  for await theme in store.values(for: .theme) { apply(theme) }  // in one task: written on any device
+  for await theme in store.values(for: .theme) { apply(theme) }  // from any device
 
   try await accounts.run()  // in another: exchanges with the other devices until it is cancelled
 }
