@@ -107,10 +107,8 @@ struct Deposit: Sendable {
         continue
       }
       var answer = answer ?? Answer(store: share.store, number: 0, above: share.above)
-      var batch =
-        share.above == log.vector
-        ? StoredBatch(store: share.store, answers: 0)
-        : answer.nextPiece(of: log, bytes: mayContinue ? author.partBytes : .max)
+      answer.isEmpty = share.above == log.vector
+      var batch = answer.nextPiece(of: log, bytes: mayContinue ? author.partBytes : .max)
       parcel.part.isLast = !batch.isUnfinished
       self.answer = batch.isUnfinished ? answer : nil
       (batch.isUnfinished, batch.covers) = (false, [])

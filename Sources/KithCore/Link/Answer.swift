@@ -7,6 +7,9 @@ struct Answer {
   var number: UInt64
   /// Sent because equal vectors had different digests.
   var isEverything = false
+  /// The peer has the same state, also what is kept above its vector: an author may leave a gap below
+  /// that for good.
+  var isEmpty = false
   /// The peer's coverage; the answer holds change sets above it.
   var vector: [ChainID: UInt64]
   /// The change sets of earlier pieces.
@@ -32,7 +35,8 @@ struct Answer {
   ///
   /// - Complexity: O(*n* log *n*) in the change sets kept.
   mutating func nextPiece(of log: ChangeSetLog, bytes limit: Int) -> StoredBatch {
-    let changeSets = log.changeSets(above: vector).filter { !sent.contains($0.reference) }
+    let changeSets =
+      isEmpty ? [] : log.changeSets(above: vector).filter { !sent.contains($0.reference) }
     let end = Self.end(of: changeSets, bytes: limit)
     var batch = StoredBatch(store: store, answers: number, isEverything: isEverything)
     batch.changeSets = Array(changeSets[..<end])

@@ -35,16 +35,10 @@ extension Link {
     // A waiting peer gets even an empty answer.
     let evenEmpty = !self[theirs.store].isAnswered || theirs.isAwaited
     self[theirs.store].owed = nil
-    if let digest, digest == theirs.digest {
-      // The peer also has what is kept above the vector: an author may leave a gap below it for good.
-      guard evenEmpty else { return .nothing }
-      self[theirs.store].isAnswered = true
-      let batch = StoredBatch(store: theirs.store, answers: number)
-      return .piece(Piece(batch: batch, asksForRoom: flow.sent(batch.byteCount)))
-    }
-    let differs = digest != nil
-    let answer = Answer(
+    let differs = digest != nil && digest != theirs.digest
+    var answer = Answer(
       store: theirs.store, number: number, isEverything: differs, above: theirs.vector)
+    answer.isEmpty = digest != nil && !differs
     let piece = piece(of: answer, from: log, bytes: pieceBytes, evenEmpty: evenEmpty)
     guard differs else { return piece.map(OnAsk.piece) ?? .nothing }
     // Entries beyond the vector may explain the digests, though they may hide a defect.
