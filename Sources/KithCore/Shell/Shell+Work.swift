@@ -97,9 +97,7 @@ extension Shell {
     }
     if let keepsHistory { inputs.append(.keepHistory(keepsHistory)) }
     inputs += opened.sorted { $0.key < $1.key }.map { .open($0.key, $0.value) }
-    inputs += carriers.sorted { $0.key < $1.key }.map {
-      .carrier($0.key, .attached(shortestMilliseconds: $0.value))
-    }
+    inputs += carriers.sorted { $0.key < $1.key }.map { .carrier($0.key, $0.value) }
     var aftermath = Aftermath(settled: settleAll(.storage(error)))
     for input in inputs { aftermath.effects += absorb(replica.handle(input, at: now)) }
     aftermath.effects.removeAll { if case .view = $0 { true } else { false } }

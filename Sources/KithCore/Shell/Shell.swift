@@ -110,8 +110,8 @@ package struct Shell: Sendable {
   package private(set) var clockStatus: (isSynchronised: Bool, hasHardware: Bool)?
   /// The program's setting; nil: as stored.
   package private(set) var keepsHistory: Bool?
-  /// Carriers in use, with the least time between their turns.
-  package private(set) var carriers: [CarrierID: UInt64] = [:]
+  /// How each carrier was last attached, or that it was removed.
+  package private(set) var carriers: [CarrierID: CarrierEvent] = [:]
   /// The work handed out: at most one piece.
   var out: Out?
   /// When the replica wants a tick.
@@ -130,8 +130,8 @@ package struct Shell: Sendable {
   // MARK: Inputs
 
   /// Takes in one input; a closed shell takes only `flush`. While storage fails, `open`,
-  /// `clockStatus`, `keepHistory` and a carrier's `attached` are kept for the next replica, and all
-  /// else is refused. A replica whose first commit is being tried gets them at once.
+  /// `clockStatus`, `keepHistory` and a carrier's `attached` and `removed` are kept for the next
+  /// replica, and all else is refused. A replica whose first commit is being tried gets them at once.
   ///
   /// If `gathers`, a write waits up to ``gatheringMilliseconds`` for others, unless something else
   /// wants a commit.
@@ -155,7 +155,7 @@ package struct Shell: Sendable {
         if case .refusedStore(store, _) = $0 { true } else { false }
       }
       if !isRefused { remember(input) }
-    case .clockStatus, .keepHistory, .carrier(_, .attached), .carrier(_, .removed): remember(input)
+    case _ where Self.isKept(input): remember(input)
     case .write, .adopt:
       if beginsToGather {
         gathersUntil = now.monotonicMilliseconds + Self.gatheringMilliseconds
@@ -170,7 +170,7 @@ package struct Shell: Sendable {
   /// Whether each new replica gets it again.
   private static func isKept(_ input: Input) -> Bool {
     switch input {
-    case .open, .clockStatus, .keepHistory, .carrier(_, .attached): true
+    case .open, .clockStatus, .keepHistory, .carrier(_, .attached), .carrier(_, .removed): true
     default: false
     }
   }
@@ -181,8 +181,7 @@ package struct Shell: Sendable {
     case .clockStatus(let isSynchronised, let hasHardware):
       clockStatus = (isSynchronised, hasHardware)
     case .keepHistory(let keeps): keepsHistory = keeps
-    case .carrier(let id, .attached(let shortest)): carriers[id] = shortest
-    case .carrier(let id, .removed): carriers[id] = nil
+    case .carrier(let id, let event): carriers[id] = event
     default: break
     }
   }

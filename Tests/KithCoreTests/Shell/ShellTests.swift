@@ -312,19 +312,24 @@ struct ShellFixture {
   @Test func `while storage fails only stores and settings are kept, for the next replica`() throws
   {
     var fixture = try ShellFixture()
+    var random = SeededEntropy(seed: 21)
+    let (stays, goes) = (CarrierID(random.draw()), CarrierID(random.draw()))
+    _ = try fixture.take(.carrier(goes, .attached(shortestMilliseconds: 5_000)))
     try fixture.fail()
+    #expect(fixture.shell.replica.carrierIDs == [goes])
     _ = try fixture.nextRound()
     _ = fixture.shell.failed(ShellFixture.full, at: fixture.now)
     let new = try #require(StoreIdentifier("com.example.New"))
     let session = SessionID(rawValue: 1)
     let kept: [Input] = [
       .open(new, .standard), .clockStatus(isSynchronised: true), .keepHistory(false),
+      .carrier(stays, .attached(shortestMilliseconds: 5_000)), .carrier(goes, .removed),
     ]
     let refused: [Input] = [
       .write(WriteID(rawValue: 90), TestWorld.store, [set("a", 1)]),
       .adopt(WriteID(rawValue: 91), TestWorld.store, []), .flush, .tick, .acceptTime,
       .takeRefusals(TestWorld.store, through: 1), .writable(session, true), .room(session),
-      .disconnected(session), .learn([]), .acceptLoss(TestWorld.store),
+      .disconnected(session), .learn([]), .acceptLoss(TestWorld.store), .carrier(stays, .asked),
     ]
     for input in kept {
       guard case .kept = fixture.shell.take(input, at: fixture.now) else {
@@ -343,6 +348,7 @@ struct ShellFixture {
     #expect(try fixture.storage.load().stores[new]?.isOpened == true)
     #expect(fixture.shell.clockStatus?.isSynchronised == true)
     #expect(try fixture.storage.load().keepsHistory == false)
+    #expect(fixture.shell.replica.carrierIDs == [stays])
   }
 
   @Test func `a store that is opened while the first commit is tried is not forgotten`() throws {
