@@ -215,6 +215,11 @@ extension Replica {
         of: author, beside: batch.store, among: stores, own: keys.id)
     }
     var taint = taint
+    // A peer that does not know a revocation yet may lack entries that the revoked device's
+    // replaced. Once it has carried those over, it sends all again. Carriers' objects may be old.
+    if id != nil, batch.covers.contains(where: { roster.isRevoked($0.chain.device) }) {
+      taint.isTotal = true
+    }
     let earlier = id.flatMap { links[$0]?[batch.store].unfinished }
     if let earlier { taint.follow(earlier.taint) }
     let chainCount = stores[batch.store]?.log.chains.count

@@ -77,6 +77,25 @@ import Testing
     #expect(world.devices.allSatisfy { $0.replica.counters.divergences == 0 })
   }
 
+  @Test func `a batch that covers a revoked device's chain covers nothing`() throws {
+    let world = try TestWorld(devices: 3, seed: 706)
+    world.connectAll()
+    world.settle()
+    // Device 1 sends it before it knows.
+    let own = try world.seal([world.entry("b", on: 1).plaintext()], by: 1, sequence: 1)
+    let void = try world.seal([world.entry("a", on: 2).plaintext()], by: 2, sequence: 1)
+    world.revoke(2, by: 0)
+    world.settle()
+    let both = [own, void].sorted { $0.reference < $1.reference }
+    let covers = both.map { Cover(chain: $0.header.chain, from: 0, through: 1) }
+    try world.hand(
+      Batch(store: TestWorld.store, changeSets: both, covers: covers), from: 1, to: 0)
+    #expect(Set(world.view(0).keys) == ["b"])
+    #expect(try world.covered(of: 1, on: 0) == 0, "it may lack entries that the void one replaced")
+    try world.hand([own], above: 0, from: 1, to: 0)
+    #expect(try world.covered(of: 1, on: 0) == 1)
+  }
+
   @Test func `a member that fills the roster stops nobody once it is revoked`() throws {
     let world = try TestWorld(devices: 3, seed: 790)
     world.connectAll()
