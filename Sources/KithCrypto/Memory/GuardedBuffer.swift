@@ -2,7 +2,7 @@ import CSodium
 
 /// Writable memory between guard pages, locked against swapping, zeroed when freed.
 ///
-/// It holds all secrets of a handshake at once, because an allocation costs several system calls.
+/// A handshake has one for all its secrets, because an allocation costs several system calls.
 struct GuardedBuffer: ~Copyable, @unchecked Sendable {
   // Unchecked: this noncopyable value owns the pointer alone, and only exclusive (`mutating`)
   // access writes.
@@ -20,6 +20,9 @@ struct GuardedBuffer: ~Copyable, @unchecked Sendable {
   }
 
   deinit { sodium_free(base) }
+
+  /// From now on the kernel prevents writing.
+  borrowing func protect() { _ = sodium_mprotect_readonly(base) }
 
   borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R

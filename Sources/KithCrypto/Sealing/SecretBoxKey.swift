@@ -15,19 +15,12 @@ extension SecretBoxKey where Self: ~Copyable {
 
   /// Seals in O(*n*) under a random nonce, used once, with which the result begins.
   package borrowing func seal(_ plaintext: [UInt8], nonce: BoxNonce) -> [UInt8] {
-    let sealedCount = plaintext.count + Self.overhead
-    return withUnsafeBytes { key in
-      [UInt8](unsafeUninitializedCapacity: sealedCount) { target, count in
-        let target = UnsafeMutableRawBufferPointer(target)
-        nonce.withUnsafeBytes { nonce in
-          target.copyMemory(from: nonce)
-          _ = crypto_secretbox_easy(
-            target.bytePointer + Self.nonceByteCount, plaintext, UInt64(plaintext.count),
-            nonce.bytePointer, key.bytePointer)
-        }
-        count = sealedCount
-      }
-    }
+    plaintext.withUnsafeBytes { seal($0, nonce) }
+  }
+
+  /// Reads the secret in place; otherwise like ``seal(_:nonce:)``.
+  package borrowing func seal(secret: borrowing SecretBytes, nonce: BoxNonce) -> [UInt8] {
+    secret.withUnsafeBytes { seal($0, nonce) }
   }
 
   /// Throws `authenticationFailed` unless this key sealed the data. O(*n*).
@@ -42,48 +35,36 @@ extension SecretBoxKey where Self: ~Copyable {
   /// Opens into guarded memory; throws `authenticationFailed` unless this key sealed the secret.
   package borrowing func openSecret(_ sealed: [UInt8]) throws(CryptoError) -> SecretBytes {
     guard sealed.count >= Self.overhead else { throw .authenticationFailed }
-    var isAuthentic = false
-    let secret = withUnsafeBytes { key in
-      SecretBytes(count: sealed.count - Self.overhead) {
-        isAuthentic = Self.open(sealed, key, into: $0)
-      }
+    return try SecretBytes(count: sealed.count - Self.overhead) { target throws(CryptoError) in
+      guard open(sealed, into: target) else { throw .authenticationFailed }
     }
-    guard isAuthentic else { throw .authenticationFailed }
-    return secret
   }
 
-  /// Reads the secret in place; otherwise like ``seal(_:nonce:)``.
-  package borrowing func seal(secret: borrowing SecretBytes, nonce: BoxNonce) -> [UInt8] {
-    var sealed = nonce.bytes
-    sealed.append(
-      contentsOf: repeatElement(0, count: secret.count + Int(crypto_secretbox_MACBYTES)))
-    withUnsafeBytes { key in
-      secret.withUnsafeBytes { secret in
+  private borrowing func seal(_ plaintext: UnsafeRawBufferPointer, _ nonce: BoxNonce) -> [UInt8] {
+    let sealedCount = plaintext.count + Self.overhead
+    return withUnsafeBytes { key in
+      [UInt8](unsafeUninitializedCapacity: sealedCount) { target, count in
+        let target = UnsafeMutableRawBufferPointer(target)
         nonce.withUnsafeBytes { nonce in
-          sealed.withUnsafeMutableBytes { target in
-            _ = crypto_secretbox_easy(
-              target.bytePointer + Self.nonceByteCount, secret.bytePointer,
-              UInt64(secret.count), nonce.bytePointer, key.bytePointer)
-          }
+          target.copyMemory(from: nonce)
+          _ = crypto_secretbox_easy(
+            target.bytePointer + Self.nonceByteCount, plaintext.bytePointer,
+            UInt64(plaintext.count), nonce.bytePointer, key.bytePointer)
         }
+        count = sealedCount
       }
     }
-    return sealed
   }
 
   private borrowing func open(
     _ sealed: [UInt8], into target: UnsafeMutableRawBufferPointer
   ) -> Bool {
-    withUnsafeBytes { Self.open(sealed, $0, into: target) }
-  }
-
-  private static func open(
-    _ sealed: [UInt8], _ key: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
-  ) -> Bool {
-    sealed.withUnsafeBytes { sealed in
-      crypto_secretbox_open_easy(
-        target.bytePointer, sealed.bytePointer + nonceByteCount,
-        UInt64(sealed.count - nonceByteCount), sealed.bytePointer, key.bytePointer) == 0
+    withUnsafeBytes { key in
+      sealed.withUnsafeBytes { sealed in
+        crypto_secretbox_open_easy(
+          target.bytePointer, sealed.bytePointer + Self.nonceByteCount,
+          UInt64(sealed.count - Self.nonceByteCount), sealed.bytePointer, key.bytePointer) == 0
+      }
     }
   }
 }
