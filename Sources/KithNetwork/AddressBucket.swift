@@ -1,13 +1,5 @@
 internal import NIOCore
 
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
-
 /// The unit of limits by address: an IPv4 address (also mapped), or an IPv6 /64, which one host
 /// owns.
 struct AddressBucket: Hashable, Sendable {
@@ -24,12 +16,6 @@ struct AddressBucket: Hashable, Sendable {
 }
 
 enum IPAddressText {
-  /// False for an address with a zone.
-  static func isIPv6(_ text: String) -> Bool {
-    var address = in6_addr()
-    return inet_pton(AF_INET6, text, &address) == 1
-  }
-
   /// Returns the IPv4 address within `::ffff:a.b.c.d`, or nil.
   static func mappedIPv4(_ bytes: [UInt8]) -> [UInt8]? {
     let prefix: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]

@@ -1,12 +1,5 @@
+internal import Glibc
 internal import NIOCore
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
 
 extension SocketAddress {
   /// Returns the IP address in a host's text, with its zone; nil for a name.

@@ -1,13 +1,6 @@
+internal import Glibc
 internal import NIOCore
 internal import NIOPosix
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
 
 /// Why listening or connecting failed, in words for people.
 package struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible {

@@ -1,3 +1,5 @@
+internal import NIOCore
+
 /// A host and a port, as in `192.0.2.1:4114`, `[2001:db8::1]:4114`, `[fe80::1%eth0]:4114` or
 /// `name.local:4114`.
 package struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
@@ -76,7 +78,9 @@ package struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConverti
   /// With a zone's name, if any.
   private static func isIPv6(_ host: some StringProtocol) -> Bool {
     let parts = host.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
-    guard let address = parts.first, IPAddressText.isIPv6(String(address)) else { return false }
+    guard let address = parts.first,
+      case .v6 = try? SocketAddress(ipAddress: String(address), port: 0)
+    else { return false }
     guard parts.count == 2 else { return true }
     return (1...15).contains(parts[1].utf8.count)
       && parts[1].utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x25 && $0 != 0x5D }

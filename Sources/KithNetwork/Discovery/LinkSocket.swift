@@ -1,14 +1,7 @@
+internal import Glibc
 internal import KithCore
 internal import NIOCore
 internal import NIOPosix
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
 
 /// Makes one socket for each interface and family. It is bound to the group, so it receives nothing
 /// sent to this host alone.

@@ -1,13 +1,6 @@
+internal import Glibc
 internal import NIOCore
 internal import NIOPosix
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
 
 enum Bootstraps {
   /// Linux's `TCP_USER_TIMEOUT`, in milliseconds.
@@ -140,14 +133,10 @@ enum Bootstraps {
   static func setPatience(
     of channel: any Channel, isProbing: Bool, userTimeout: Duration = NetworkLimits.userTimeout
   ) throws {
-    #if os(Linux)
-      guard let options = channel.syncOptions else { return }
-      let timeout = isProbing ? NetworkLimits.probeTime : TimeAmount(userTimeout)
-      try options.setOption(keepAliveIdle, value: isProbing ? 1 : 7_200)
-      try options.setOption(keepAliveInterval, value: isProbing ? 1 : 75)
-      try options.setOption(
-        Self.userTimeout, value: Int(clamping: timeout.nanoseconds / 1_000_000))
-    #endif
+    guard let options = channel.syncOptions else { return }
+    try options.setOption(keepAliveIdle, value: isProbing ? 1 : 7_200)
+    try options.setOption(keepAliveInterval, value: isProbing ? 1 : 75)
+    try setUserTimeout(isProbing ? NetworkLimits.probeTime : TimeAmount(userTimeout), options)
   }
 
   private static func setOptions(_ channel: any Channel, userTimeout: Duration) throws {
@@ -157,10 +146,13 @@ enum Bootstraps {
     try options.setOption(
       .writeBufferWaterMark,
       value: .init(low: NetworkLimits.lowWaterBytes, high: NetworkLimits.highWaterBytes))
-    #if os(Linux)
-      let milliseconds = TimeAmount(userTimeout).nanoseconds / 1_000_000
-      try options.setOption(Self.userTimeout, value: Int(clamping: milliseconds))
-    #endif
+    try setUserTimeout(TimeAmount(userTimeout), options)
+  }
+
+  private static func setUserTimeout(
+    _ time: TimeAmount, _ options: any NIOSynchronousChannelOptions
+  ) throws {
+    try options.setOption(userTimeout, value: Int(clamping: time.nanoseconds / 1_000_000))
   }
 }
 

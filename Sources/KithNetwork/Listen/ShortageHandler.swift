@@ -1,12 +1,5 @@
+internal import Glibc
 package import NIOCore
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
 
 /// Pauses a listener if the system cannot make another connection, for example without a free file
 /// descriptor. Otherwise it retries at once, endlessly.
