@@ -241,10 +241,11 @@ struct CodePairingTests {
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     var random = SeededEntropy(seed: 1)
     let announcement = InvitationAnnouncement(id: random.draw(), port: 4_242)
-    let announcer = InvitationAnnouncer(
-      port: port, isLoopbackOnly: true, eventLoopGroup: group, logger: logger)
-    let finder = InvitationFinder(
-      port: port, isLoopbackOnly: true, eventLoopGroup: group, logger: logger)
+    func link() -> LinkMulticast {
+      .invitations(port: port, isLoopbackOnly: true, eventLoopGroup: group, logger: logger)
+    }
+    let announcer = InvitationAnnouncer(link())
+    let finder = InvitationFinder(link())
     announcer.start(announcement)
     finder.start(for: .seconds(60))
     var iterator = finder.found.makeAsyncIterator()
@@ -263,12 +264,11 @@ struct CodePairingTests {
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     var random = SeededEntropy(seed: 1)
     let most = NetworkLimits.announcedInvitationsPerHost
-    let announcers = (0..<most + 3).map { _ in
-      InvitationAnnouncer(
-        port: port, isLoopbackOnly: true, eventLoopGroup: group, logger: logger)
+    func link() -> LinkMulticast {
+      .invitations(port: port, isLoopbackOnly: true, eventLoopGroup: group, logger: logger)
     }
-    let finder = InvitationFinder(
-      port: port, isLoopbackOnly: true, eventLoopGroup: group, logger: logger)
+    let announcers = (0..<most + 3).map { _ in InvitationAnnouncer(link()) }
+    let finder = InvitationFinder(link())
     for announcer in announcers {
       announcer.start(InvitationAnnouncement(id: random.draw(), port: 4_242))
     }

@@ -91,14 +91,14 @@ extension Node {
     _ transport: Transport, _ sessions: NodeSessions, _ bound: [PeerAddress]
   ) -> Discovery? {
     guard configuration.discoversPeers else { return nil }
-    var link = LinkMulticast.Configuration(
-      port: NetworkLimits.discoveryPort, datagramBytes: Beacon.byteCount)
     // Other hosts cannot reach a node that listens only on loopback.
-    link.isLoopbackOnly = !bound.isEmpty && bound.allSatisfy { LocalAddresses.isLoopback($0.host) }
+    let isLoopbackOnly =
+      !bound.isEmpty && bound.allSatisfy { LocalAddresses.isLoopback($0.host) }
     return Discovery(
       transport: transport, account: account, port: bound.first?.port ?? 0,
       link: LinkMulticast(
-        configuration: link, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
+        port: NetworkLimits.discoveryPort, datagramBytes: Beacon.byteCount,
+        isLoopbackOnly: isLoopbackOnly, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
         logger: configuration.logger),
       delegate: sessions)
   }

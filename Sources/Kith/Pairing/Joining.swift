@@ -214,9 +214,10 @@ extension Joining.Dialling {
       }
     }
     let finder = InvitationFinder(
-      port: options.announcementPort, isLoopbackOnly: options.isLoopbackOnly,
-      eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
-      logger: Logger(label: "kith.pairing") { _ in SwiftLogNoOpLogHandler() })
+      .invitations(
+        port: options.announcementPort, isLoopbackOnly: options.isLoopbackOnly,
+        eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
+        logger: Logger(label: "kith.pairing") { _ in SwiftLogNoOpLogHandler() }))
     finder.start(for: options.searchTime)
     do {
       let channel = try await connect(with: code, by: finder, options)

@@ -120,8 +120,9 @@ extension Node {
 
   private func announcer(at port: UInt16) -> InvitationAnnouncer {
     InvitationAnnouncer(
-      port: port, isLoopbackOnly: configuration.hosts.allSatisfy(LocalAddresses.isLoopback),
-      eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: configuration.logger)
+      .invitations(
+        port: port, isLoopbackOnly: configuration.hosts.allSatisfy(LocalAddresses.isLoopback),
+        eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: configuration.logger))
   }
 
   private func admit(

@@ -29,14 +29,11 @@ struct MulticastCheck: Check {
   }
 
   func look(at patient: Patient) async -> [Link] {
-    var configuration = LinkMulticast.Configuration(
-      port: Self.port, datagramBytes: Self.datagramBytes)
-    configuration.scanInterval = .milliseconds(500)
     var logger = Logger(label: "kith")
     logger.logLevel = .critical
     let multicast = LinkMulticast(
-      configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
-      logger: logger)
+      port: Self.port, datagramBytes: Self.datagramBytes, scanInterval: .milliseconds(500),
+      eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger)
     var random = SystemRandom()
     let token = random.draw(Digest256.self).bytes
     let heard = Heard()

@@ -18,23 +18,7 @@ package final class LinkMulticast: Sendable {
   /// Link-local scope, not permanent (RFC 4291, RFC 3307).
   private static let groupIPv6 = "ff12::cb69:7468"
 
-  package struct Configuration: Sendable {
-    /// Several processes may share it.
-    package var port: UInt16
-    /// Other datagrams are dropped.
-    package var datagramBytes: Int
-    package var isLoopbackOnly = false
-    /// Between checks of the interfaces.
-    package var scanInterval: Duration = .seconds(5)
-
-    package init(port: UInt16, datagramBytes: Int) {
-      self.port = port
-      self.datagramBytes = datagramBytes
-    }
-  }
-
   package struct Datagram: Sendable, Hashable {
-    /// Of the configured size.
     package var bytes: [UInt8]
     /// The sending host as ``PeerAddress`` takes it, with its zone.
     package var source: String
@@ -70,15 +54,24 @@ package final class LinkMulticast: Sendable {
     var hasComplained = false
   }
 
-  let configuration: Configuration
-  private let eventLoop: any EventLoop
+  private let port: UInt16
+  private let datagramBytes: Int
+  private let isLoopbackOnly: Bool
+  private let scanInterval: TimeAmount
+  let eventLoop: any EventLoop
   private let logger: Logger
   private let state = Mutex(State())
 
+  /// Several processes may share the port. Datagrams of another size are dropped. The interfaces
+  /// are checked at each `scanInterval`.
   package init(
-    configuration: Configuration, eventLoopGroup: any EventLoopGroup, logger: Logger
+    port: UInt16, datagramBytes: Int, isLoopbackOnly: Bool = false,
+    scanInterval: Duration = .seconds(5), eventLoopGroup: any EventLoopGroup, logger: Logger
   ) {
-    self.configuration = configuration
+    self.port = port
+    self.datagramBytes = datagramBytes
+    self.isLoopbackOnly = isLoopbackOnly
+    self.scanInterval = TimeAmount(scanInterval)
     self.logger = logger
     eventLoop = eventLoopGroup.next()
   }
@@ -157,7 +150,7 @@ package final class LinkMulticast: Sendable {
       let before = state.interfaces
       state.interfaces = Dictionary(uniqueKeysWithValues: interfaces.map { ($0.index, $0) })
       var wanted: [Key: String] = [:]
-      for interface in interfaces where interface.isLoopback || !configuration.isLoopbackOnly {
+      for interface in interfaces where interface.isLoopback || !isLoopbackOnly {
         for family in interface.families where wanted.count < NetworkLimits.links {
           wanted[Key(index: interface.index, family: family)] = interface.name
         }
@@ -176,9 +169,7 @@ package final class LinkMulticast: Sendable {
         }
         state.entries[key] = entry
       }
-      state.timer = eventLoop.scheduleTask(in: TimeAmount(configuration.scanInterval)) {
-        self.scan()
-      }
+      state.timer = eventLoop.scheduleTask(in: scanInterval) { self.scan() }
       // The host's addresses changed, though its sockets stay.
       return (closed, opening, !before.isEmpty && before != state.interfaces)
     }
@@ -194,7 +185,7 @@ package final class LinkMulticast: Sendable {
     }
     return LinkSocket.open(
       eventLoop, group: group, key: key, isLoopback: isLoopback(key),
-      datagramBytes: configuration.datagramBytes
+      datagramBytes: datagramBytes
     ) { self.received($0, from: $1, on: key) }
     .map { channel in
       let isWanted = self.state.withLock { state in
@@ -284,9 +275,9 @@ package final class LinkMulticast: Sendable {
   private func group(_ key: Key) -> SocketAddress? {
     switch key.family {
     case .ipv4:
-      try? SocketAddress(ipAddress: Self.groupIPv4, port: Int(configuration.port))
+      try? SocketAddress(ipAddress: Self.groupIPv4, port: Int(port))
     case .ipv6:
-      (try? SocketAddress(ipAddress: Self.groupIPv6, port: Int(configuration.port)))?
+      (try? SocketAddress(ipAddress: Self.groupIPv6, port: Int(port)))?
         .onLink(key.index)
     }
   }

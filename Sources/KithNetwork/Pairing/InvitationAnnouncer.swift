@@ -6,18 +6,9 @@ internal import Synchronization
 /// Announces an invitation on the LAN. It answers nothing.
 package final class InvitationAnnouncer: Sendable {
   private let link: LinkMulticast
-  private let group: any EventLoopGroup
   private let task = Mutex<RepeatedTask?>(nil)
 
-  /// `port` is the joiners' UDP port.
-  package init(
-    port: UInt16, isLoopbackOnly: Bool, eventLoopGroup: any EventLoopGroup, logger: Logger
-  ) {
-    link = LinkMulticast(
-      configuration: .invitations(port: port, isLoopbackOnly: isLoopbackOnly),
-      eventLoopGroup: eventLoopGroup, logger: logger)
-    group = eventLoopGroup
-  }
+  package init(_ link: LinkMulticast) { self.link = link }
 
   /// Announces now, every second, and when links change.
   package func start(_ announcement: InvitationAnnouncement) {
@@ -26,7 +17,7 @@ package final class InvitationAnnouncer: Sendable {
     } onLinksChanged: {
       link.send(bytes)
     }
-    let sending = group.next().scheduleRepeatedTask(
+    let sending = link.eventLoop.scheduleRepeatedTask(
       initialDelay: .zero, delay: NetworkLimits.announcementInterval
     ) { _ in link.send(bytes) }
     task.withLock { $0 = sending }
@@ -53,16 +44,10 @@ package final class InvitationFinder: Sendable {
   package let found: AsyncStream<Found>
   private let continuation: AsyncStream<Found>.Continuation
   private let link: LinkMulticast
-  private let group: any EventLoopGroup
   private let state = Mutex(State())
 
-  package init(
-    port: UInt16, isLoopbackOnly: Bool, eventLoopGroup: any EventLoopGroup, logger: Logger
-  ) {
-    link = LinkMulticast(
-      configuration: .invitations(port: port, isLoopbackOnly: isLoopbackOnly),
-      eventLoopGroup: eventLoopGroup, logger: logger)
-    group = eventLoopGroup
+  package init(_ link: LinkMulticast) {
+    self.link = link
     (found, continuation) = AsyncStream.makeStream(
       bufferingPolicy: .bufferingOldest(NetworkLimits.announcedInvitations))
   }
@@ -74,7 +59,7 @@ package final class InvitationFinder: Sendable {
   }
 
   package func expect(within time: Duration) {
-    let timer = group.next().scheduleTask(in: TimeAmount(time)) { [continuation] in
+    let timer = link.eventLoop.scheduleTask(in: TimeAmount(time)) { [continuation] in
       continuation.finish()
     }
     state.withLock { state in
@@ -107,10 +92,13 @@ package final class InvitationFinder: Sendable {
   }
 }
 
-extension LinkMulticast.Configuration {
-  fileprivate static func invitations(port: UInt16, isLoopbackOnly: Bool) -> Self {
-    var configuration = Self(port: port, datagramBytes: InvitationAnnouncement.byteCount)
-    configuration.isLoopbackOnly = isLoopbackOnly
-    return configuration
+extension LinkMulticast {
+  /// For announcements of invitations, at the joiners' UDP port.
+  package static func invitations(
+    port: UInt16, isLoopbackOnly: Bool, eventLoopGroup: any EventLoopGroup, logger: Logger
+  ) -> LinkMulticast {
+    LinkMulticast(
+      port: port, datagramBytes: InvitationAnnouncement.byteCount, isLoopbackOnly: isLoopbackOnly,
+      eventLoopGroup: eventLoopGroup, logger: logger)
   }
 }

@@ -17,14 +17,11 @@ struct LinkMulticastTests {
 
   /// On loopback only, and at a port of its own: nothing leaves the host, and no other test hears it.
   private func make(port: UInt16, bytes: Int = 160) -> LinkMulticast {
-    var configuration = LinkMulticast.Configuration(port: port, datagramBytes: bytes)
-    configuration.isLoopbackOnly = true
-    configuration.scanInterval = .milliseconds(50)
     var logger = Logger(label: "test")
     logger.logLevel = .error
     return LinkMulticast(
-      configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
-      logger: logger)
+      port: port, datagramBytes: bytes, isLoopbackOnly: true, scanInterval: .milliseconds(50),
+      eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger)
   }
 
   private func started(_ link: LinkMulticast) async throws -> Heard {
