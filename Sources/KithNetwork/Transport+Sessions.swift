@@ -58,8 +58,7 @@ extension Transport {
 
   /// Nil: too many sessions.
   func establish(
-    _ exchange: NoiseExchange, hello: Hello, pskIndex: Int, address: String, dial: Dial?,
-    channel: any Channel
+    _ exchange: NoiseExchange, hello: Hello, pskIndex: Int, address: String, dial: Dial?
   ) -> SessionHandler? {
     guard let key = exchange.remoteStaticKey else { return nil }
     let isFull = pskIndex == 0 && delegate.isKnown(key)
@@ -81,8 +80,7 @@ extension Transport {
       isMembershipOnly: pskIndex != 0)
     return SessionHandler(
       codec: codec,
-      sink: TransportSession(
-        transport: self, id: id, peer: peer, dial: dial, channel: channel),
+      sink: TransportSession(transport: self, id: id, peer: peer, dial: dial),
       silenceTimeout: TimeAmount(configuration.silenceTimeout))
   }
 

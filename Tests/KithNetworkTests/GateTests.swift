@@ -154,9 +154,7 @@ struct GateTests {
       var failures = 0
       func offer() -> [UInt8] { [] }
       func answer(to reply: [UInt8], from key: TransportPublicKey) throws -> [UInt8] { [] }
-      func finished(_ exchange: NoiseExchange, context: ChannelHandlerContext) -> SessionHandler? {
-        nil
-      }
+      func finished(_ exchange: NoiseExchange) -> SessionHandler? { nil }
       func failed(_ failure: DiallerHandshakeFailure) { failures += 1 }
     }
     let caller = Caller()

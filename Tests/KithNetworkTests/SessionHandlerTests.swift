@@ -9,7 +9,7 @@ struct SessionHandlerTests {
   private final class Sink: SessionSink {
     var isSilent = false
     var rooms = 0
-    func opened(_ handler: SessionHandler) {}
+    func opened(_ handler: SessionHandler, on channel: any Channel) {}
     func received(_ message: [UInt8]) {}
     func receivedBytes(_ count: Int) {}
     func writable(_ isWritable: Bool) {}

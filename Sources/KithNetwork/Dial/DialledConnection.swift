@@ -1,6 +1,5 @@
 internal import KithCore
 internal import KithCrypto
-internal import NIOCore
 
 /// A dialled connection before its session. Belongs to its channel's event loop.
 final class DialledConnection: DiallerHandshakeOwner {
@@ -37,11 +36,10 @@ final class DialledConnection: DiallerHandshakeOwner {
     return answer.encoded()
   }
 
-  func finished(_ exchange: NoiseExchange, context: ChannelHandlerContext) -> SessionHandler? {
+  func finished(_ exchange: NoiseExchange) -> SessionHandler? {
     guard let hello else { return nil }
     let handler = transport.establish(
-      exchange, hello: hello, pskIndex: pskIndex, address: dial.address.description, dial: dial,
-      channel: context.channel)
+      exchange, hello: hello, pskIndex: pskIndex, address: dial.address.description, dial: dial)
     isRefused = handler == nil
     return handler
   }

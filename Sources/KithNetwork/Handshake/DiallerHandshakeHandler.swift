@@ -8,7 +8,7 @@ protocol DiallerHandshakeOwner: AnyObject {
   /// Called with the payload of message 2. Returns that of message 3; an error ends the handshake.
   func answer(to reply: [UInt8], from key: TransportPublicKey) throws -> [UInt8]
   /// Called after message 3. Returns the next handler; nil ends the handshake.
-  func finished(_ exchange: NoiseExchange, context: ChannelHandlerContext) -> SessionHandler?
+  func finished(_ exchange: NoiseExchange) -> SessionHandler?
   /// Called once, before closing.
   func failed(_ failure: DiallerHandshakeFailure)
 }
@@ -90,7 +90,7 @@ final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHand
     }
     guard let message = try? exchange.write(answer) else { return fail(.wrongMessage, context) }
     context.writeHandshakeMessage(message)
-    guard let next = owner.finished(exchange, context: context) else {
+    guard let next = owner.finished(exchange) else {
       return fail(.wrongMessage, context)
     }
     isOver = true

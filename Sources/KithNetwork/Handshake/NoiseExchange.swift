@@ -7,7 +7,7 @@ struct NoiseParameters: Sendable {
   static let pairingPrologue = Array("kith-pair-1".utf8)
   static let name = "Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b"
 
-  let prologue: [UInt8]
+  var prologue: [UInt8]
   let keys: DeviceKeys
   let entropy: SharedEntropy
 

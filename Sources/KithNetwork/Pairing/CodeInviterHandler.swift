@@ -114,9 +114,8 @@ final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
     do throws(CodeExchangeError) {
       let agreement = try inviter.confirm(message)
       context.writeHandshakeMessage(agreement.confirmation)
-      let parameters = NoiseParameters(
-        prologue: agreement.prologue, keys: listener.parameters.keys,
-        entropy: listener.parameters.entropy)
+      var parameters = listener.parameters
+      parameters.prologue = agreement.prologue
       let key = SharedPresharedKey(agreement.presharedKey.copy())
       giveWay(
         to: ListenerHandshakeHandler(

@@ -91,8 +91,8 @@ final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   private func finish(_ confirmation: [UInt8], _ context: ChannelHandlerContext) throws {
     let agreement = try joiner.finish(confirmation)
-    let parameters = NoiseParameters(
-      prologue: agreement.prologue, keys: parameters.keys, entropy: parameters.entropy)
+    var parameters = parameters
+    parameters.prologue = agreement.prologue
     let key = SharedPresharedKey(agreement.presharedKey.copy())
     let handler = DiallerHandshakeHandler(
       exchange: try parameters.start(.initiator, psk: key), owner: owner,

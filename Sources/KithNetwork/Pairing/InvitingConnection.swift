@@ -45,11 +45,11 @@ final class InvitingConnection: ListenerHandshakeOwner {
   ) -> SessionHandler? {
     let remote = context.channel.remoteAddress
     let (listener, id) = (listener, id)
-    let handler = SessionHandler.pairing(
+    let handler = PairingChannel.handler(
       exchange, payload: payload,
       address: IPAddressText.place(
         IPAddressText.host(of: remote) ?? "unknown", remote?.port ?? 0),
-      channel: context.channel, linger: listener.configuration.lingerTimeout,
+      linger: listener.configuration.lingerTimeout,
       ready: { listener.arrived($0) }, over: { listener.finishExchange() })
     if handler != nil { listener.gate.leave(id) }
     return handler

@@ -35,14 +35,43 @@ package final class PairingChannel: Sendable {
   /// From the other side's handshake.
   package let remotePayload: [UInt8]
 
+  private let linger: Duration
+  private let ready: @Sendable (PairingChannel) -> Void
+  private let over: @Sendable () -> Void
   private let state = Mutex(State())
   private let link = Mutex<SessionLink?>(nil)
 
-  init(remoteStatic: TransportPublicKey, hash: [UInt8], address: String, payload: [UInt8]) {
+  /// `ready` is called when messages can be sent, `over` after closing.
+  private init(
+    remoteStatic: TransportPublicKey, hash: [UInt8], address: String, payload: [UInt8],
+    linger: Duration, ready: @escaping @Sendable (PairingChannel) -> Void,
+    over: @escaping @Sendable () -> Void
+  ) {
     self.remoteStatic = remoteStatic
     handshakeHash = hash
     remoteAddress = address
     remotePayload = payload
+    self.linger = linger
+    self.ready = ready
+    self.over = over
+  }
+
+  /// Returns the handler of a new pairing; nil if the handshake is not finished.
+  static func handler(
+    _ exchange: NoiseExchange, payload: [UInt8], address: String, linger: Duration,
+    ready: @escaping @Sendable (PairingChannel) -> Void,
+    over: @escaping @Sendable () -> Void = {}
+  ) -> SessionHandler? {
+    let hash = exchange.hash
+    guard let key = exchange.remoteStaticKey, let ciphers = try? exchange.split() else {
+      return nil
+    }
+    return SessionHandler(
+      codec: MessageCodec(ciphers: ciphers, messageLimit: NetworkLimits.pairingMessageBytes),
+      sink: PairingChannel(
+        remoteStatic: key, hash: hash, address: address, payload: payload, linger: linger,
+        ready: ready, over: over),
+      silenceTimeout: nil)
   }
 
   /// Returns before the message is received.
@@ -96,7 +125,7 @@ package final class PairingChannel: Sendable {
   /// A session outlasts its invitation.
   var isSession: Bool { state.withLock { $0.isSession } }
 
-  fileprivate func tellEnd() {
+  private func tellEnd() {
     let owner = state.withLock { state -> (any PairingSessionOwner)? in
       guard let owner = state.owner, !state.isEndTold else { return nil }
       state.isEndTold = true
@@ -105,7 +134,7 @@ package final class PairingChannel: Sendable {
     owner?.closed()
   }
 
-  fileprivate var owner: (any PairingSessionOwner)? { state.withLock { $0.owner } }
+  private var owner: (any PairingSessionOwner)? { state.withLock { $0.owner } }
 
   // MARK: Messages
 
@@ -155,12 +184,31 @@ package final class PairingChannel: Sendable {
     link.withLock { $0 }?.close()
   }
 
-  func opened(_ link: SessionLink) {
-    self.link.withLock { $0 = link }
+  /// Waiting messages can still be received.
+  func end(_ error: PairingError) {
+    let waiter = state.withLock { state in
+      if state.end == nil { state.end = error }
+      return state.waiter.take()
+    }
+    waiter?.resume(throwing: error)
+  }
+
+  func abort(_ error: PairingError) {
+    end(error)
+    link.withLock { $0 }?.abort()
+  }
+}
+
+extension PairingChannel: SessionSink {
+  func opened(_ handler: SessionHandler, on channel: any Channel) {
+    let opened = SessionLink(
+      channel: channel, handler: handler, counters: nil, linger: TimeAmount(linger))
+    link.withLock { $0 = opened }
+    ready(self)
   }
 
   /// Too many waiting messages end the exchange.
-  func deliver(_ message: [UInt8]) {
+  func received(_ message: [UInt8]) {
     if let owner { return owner.received(message) }
     enum Step {
       case hand(CheckedContinuation<[UInt8], any Error>)
@@ -181,76 +229,15 @@ package final class PairingChannel: Sendable {
     }
   }
 
-  /// Waiting messages can still be received.
-  func end(_ error: PairingError) {
-    let waiter = state.withLock { state in
-      if state.end == nil { state.end = error }
-      return state.waiter.take()
-    }
-    waiter?.resume(throwing: error)
-  }
-
-  func abort(_ error: PairingError) {
-    end(error)
-    link.withLock { $0 }?.abort()
-  }
-}
-
-final class PairingSink: SessionSink {
-  private let pairing: PairingChannel
-  private let channel: any Channel
-  private let linger: Duration
-  private let ready: (PairingChannel) -> Void
-  private let over: () -> Void
-
-  /// `ready` is called when messages can be sent, `over` after closing.
-  init(
-    _ pairing: PairingChannel, channel: any Channel, linger: Duration,
-    ready: @escaping (PairingChannel) -> Void, over: @escaping () -> Void
-  ) {
-    self.pairing = pairing
-    self.channel = channel
-    self.linger = linger
-    self.ready = ready
-    self.over = over
-  }
-
-  func opened(_ handler: SessionHandler) {
-    pairing.opened(
-      SessionLink(
-        channel: channel, handler: handler, counters: nil, linger: TimeAmount(linger)))
-    ready(pairing)
-  }
-
-  func received(_ message: [UInt8]) { pairing.deliver(message) }
   func receivedBytes(_ count: Int) {}
-  func writable(_ isWritable: Bool) { pairing.owner?.writable(isWritable) }
-  func hasRoom() { pairing.owner?.hasRoom() }
-  func failed(_ error: FrameError) { pairing.end(.closed) }
+  func writable(_ isWritable: Bool) { owner?.writable(isWritable) }
+  func hasRoom() { owner?.hasRoom() }
+  func failed(_ error: FrameError) { end(.closed) }
   func fellSilent() {}
 
   func closed() {
-    pairing.end(.closed)
-    pairing.tellEnd()
+    end(.closed)
+    tellEnd()
     over()
-  }
-}
-
-extension SessionHandler {
-  /// Nil if the handshake is not finished.
-  static func pairing(
-    _ exchange: NoiseExchange, payload: [UInt8], address: String, channel: any Channel,
-    linger: Duration, ready: @escaping (PairingChannel) -> Void, over: @escaping () -> Void
-  ) -> SessionHandler? {
-    let hash = exchange.hash
-    guard let key = exchange.remoteStaticKey, let ciphers = try? exchange.split() else {
-      return nil
-    }
-    let pairing = PairingChannel(
-      remoteStatic: key, hash: hash, address: address, payload: payload)
-    return SessionHandler(
-      codec: MessageCodec(ciphers: ciphers, messageLimit: NetworkLimits.pairingMessageBytes),
-      sink: PairingSink(pairing, channel: channel, linger: linger, ready: ready, over: over),
-      silenceTimeout: nil)
   }
 }

@@ -4,79 +4,66 @@ package import NIOCore
 
 /// Connects a joiner to an invitation, and shakes hands under its token or code.
 package struct PairingDialler: Sendable {
+  /// Makes the payload of message 3 from message 2's, on an event-loop thread. If it throws, the
+  /// inviter learns nothing.
+  package typealias Answer =
+    @Sendable (_ invitation: [UInt8], _ inviter: TransportPublicKey) throws -> [UInt8]
+
   private let configuration: PairingConfiguration
-  private let keys: DeviceKeys
+  private let parameters: NoiseParameters
   private let group: any EventLoopGroup
-  private let entropy: SharedEntropy
 
   /// Uses only the transport key of `keys`. The caller shuts down the event loops.
   package init(
     keys: DeviceKeys, configuration: PairingConfiguration = PairingConfiguration(),
     eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom()
   ) {
-    self.keys = keys
     self.configuration = configuration
     group = eventLoopGroup
-    self.entropy = SharedEntropy(entropy)
+    parameters = NoiseParameters(
+      prologue: NoiseParameters.pairingPrologue, keys: keys, entropy: SharedEntropy(entropy))
   }
 
   /// Connects with a token of 32 bytes.
   ///
-  /// `answer` makes the payload of message 3 from message 2's, on an event-loop thread. If it
-  /// throws, the inviter learns nothing.
-  ///
   /// - Returns: The exchange, not yet confirmed by the inviter.
   /// - Throws: ``PairingError``, or the error of `answer`.
   package func connect(
-    to address: PeerAddress, token: SharedPresharedKey,
-    answer:
-      @escaping @Sendable (_ invitation: [UInt8], _ inviter: TransportPublicKey) throws
-      -> [UInt8]
+    to address: PeerAddress, token: SharedPresharedKey, answer: @escaping Answer
   ) async throws -> PairingChannel {
-    let parameters = parameters(prologue: NoiseParameters.pairingPrologue)
-    let configuration = configuration
-    return try await connect(to: address) { outcome in
+    let (parameters, configuration) = (parameters, configuration)
+    return try await connect(to: address, answer) { owner in
       DiallerHandshakeHandler(
-        exchange: try parameters.start(.initiator, psk: token),
-        owner: JoiningConnection(
-          address: address, linger: configuration.lingerTimeout, answer: answer,
-          outcome: outcome),
+        exchange: try parameters.start(.initiator, psk: token), owner: owner,
         timeout: TimeAmount(configuration.handshakeTimeout))
     }
   }
 
   /// As with a token, but proves the code first, which costs an exchange.
   package func connect(
-    to address: PeerAddress, code: TypedCode,
-    answer:
-      @escaping @Sendable (_ invitation: [UInt8], _ inviter: TransportPublicKey) throws
-      -> [UInt8]
+    to address: PeerAddress, code: TypedCode, answer: @escaping Answer
   ) async throws -> PairingChannel {
-    let parameters = parameters(prologue: [])
-    let configuration = configuration
-    return try await connect(to: address) { outcome in
+    let (parameters, configuration) = (parameters, configuration)
+    return try await connect(to: address, answer) { owner in
       CodeJoinerHandler(
         code: code, address: address, parameters: parameters, configuration: configuration,
-        owner: JoiningConnection(
-          address: address, linger: configuration.lingerTimeout, answer: answer,
-          outcome: outcome),
-        outcome: outcome)
+        owner: owner, outcome: owner.outcome)
     }
   }
 
-  private func parameters(prologue: [UInt8]) -> NoiseParameters {
-    NoiseParameters(prologue: prologue, keys: keys, entropy: entropy)
-  }
-
   private func connect(
-    to address: PeerAddress,
-    handler: @escaping @Sendable (PairingOutcome) throws -> any ChannelHandler
+    to address: PeerAddress, _ answer: @escaping Answer,
+    handler: @escaping @Sendable (JoiningConnection) throws -> any ChannelHandler
   ) async throws -> PairingChannel {
+    let linger = configuration.lingerTimeout
     let (channels, outcome) = AsyncThrowingStream<PairingChannel, any Error>.makeStream()
     let connected = Bootstraps.connect(
       group, to: address, connectTimeout: configuration.connectTimeout,
       userTimeout: configuration.handshakeTimeout
-    ) { try handler(outcome) }
+    ) {
+      try handler(
+        JoiningConnection(address: address, linger: linger, answer: answer, outcome: outcome))
+    }
     let channel: any Channel
     do {
       channel = try await connected.get()
@@ -100,13 +87,12 @@ typealias PairingOutcome = AsyncThrowingStream<PairingChannel, any Error>.Contin
 private final class JoiningConnection: DiallerHandshakeOwner {
   private let address: PeerAddress
   private let linger: Duration
-  private let answer: @Sendable ([UInt8], TransportPublicKey) throws -> [UInt8]
-  private let outcome: PairingOutcome
+  private let answer: PairingDialler.Answer
+  let outcome: PairingOutcome
   private var invitation: [UInt8] = []
 
   init(
-    address: PeerAddress, linger: Duration,
-    answer: @escaping @Sendable ([UInt8], TransportPublicKey) throws -> [UInt8],
+    address: PeerAddress, linger: Duration, answer: @escaping PairingDialler.Answer,
     outcome: PairingOutcome
   ) {
     self.address = address
@@ -122,10 +108,10 @@ private final class JoiningConnection: DiallerHandshakeOwner {
     return try answer(reply, key)
   }
 
-  func finished(_ exchange: NoiseExchange, context: ChannelHandlerContext) -> SessionHandler? {
-    SessionHandler.pairing(
-      exchange, payload: invitation, address: address.description, channel: context.channel,
-      linger: linger, ready: { [outcome] in outcome.yield($0) }, over: {})
+  func finished(_ exchange: NoiseExchange) -> SessionHandler? {
+    PairingChannel.handler(
+      exchange, payload: invitation, address: address.description, linger: linger,
+      ready: { [outcome] in outcome.yield($0) })
   }
 
   func failed(_ failure: DiallerHandshakeFailure) {

@@ -3,7 +3,7 @@ internal import NIOCore
 /// Called on the channel's event loop.
 protocol SessionSink: AnyObject {
   /// Messages can be sent.
-  func opened(_ handler: SessionHandler)
+  func opened(_ handler: SessionHandler, on channel: any Channel)
   func received(_ message: [UInt8])
   /// Counts all received bytes, of complete messages or not.
   func receivedBytes(_ count: Int)
@@ -75,7 +75,7 @@ final class SessionHandler: ChannelInboundHandler {
     try? channel.syncOptions?.setOption(.maxMessagesPerRead, value: 4)
     lastRead = channel.eventLoop.now
     watchForSilence(channel.eventLoop)
-    sink.opened(self)
+    sink.opened(self, on: channel)
     if rest.readableBytes > 0 { take(rest) }
   }
 

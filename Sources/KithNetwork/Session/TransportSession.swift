@@ -9,22 +9,18 @@ final class TransportSession: SessionSink {
   private let id: SessionID
   private let peer: SessionPeer
   private let dial: Dial?
-  private let channel: any Channel
   private var isOpen = false
   private var limitedBytes = 0
   private var timers: [Scheduled<Void>] = []
 
-  init(
-    transport: Transport, id: SessionID, peer: SessionPeer, dial: Dial?, channel: any Channel
-  ) {
+  init(transport: Transport, id: SessionID, peer: SessionPeer, dial: Dial?) {
     self.transport = transport
     self.id = id
     self.peer = peer
     self.dial = dial
-    self.channel = channel
   }
 
-  func opened(_ handler: SessionHandler) {
+  func opened(_ handler: SessionHandler, on channel: any Channel) {
     let link = SessionLink(
       channel: channel, handler: handler, counters: transport.counters,
       linger: TimeAmount(transport.configuration.lingerTimeout),

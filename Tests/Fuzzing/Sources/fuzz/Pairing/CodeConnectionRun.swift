@@ -186,9 +186,7 @@ private final class NoJoiner: DiallerHandshakeOwner {
 
   func answer(to reply: [UInt8], from key: TransportPublicKey) throws -> [UInt8] { throw Enough() }
 
-  func finished(_ exchange: NoiseExchange, context: ChannelHandlerContext) -> SessionHandler? {
-    nil
-  }
+  func finished(_ exchange: NoiseExchange) -> SessionHandler? { nil }
 
   func failed(_ failure: DiallerHandshakeFailure) {}
 }
