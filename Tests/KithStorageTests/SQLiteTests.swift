@@ -44,12 +44,12 @@ import Testing
   @Test func aSealedRowDoesNotOpenInAnothersPlace() throws {
     var random = SystemRandom()
     let seal = RowSeal(key: StorageKey(random: &random))
-    let sealed = seal.seal(.draft, store, 1, [5])
-    #expect(seal.open(.draft, store, 1, sealed) == [5])
-    #expect(seal.open(.draft, store, 2, sealed) == nil)
-    #expect(seal.open(.refusal, store, 1, sealed) == nil)
-    #expect(seal.open(.pastValue, store, 1, sealed) == nil)
-    #expect(seal.open(.draft, MutationSource.stores[1], 1, sealed) == nil)
+    let sealed = seal.seal([5], at: .draft(store, 1))
+    #expect(seal.open(sealed, at: .draft(store, 1)) == [5])
+    #expect(seal.open(sealed, at: .draft(store, 2)) == nil)
+    #expect(seal.open(sealed, at: .refusal(store, 1)) == nil)
+    #expect(seal.open(sealed, at: .pastValue(store, 1)) == nil)
+    #expect(seal.open(sealed, at: .draft(MutationSource.stores[1], 1)) == nil)
   }
 
   @Test func aCopiedDirectoryIsACopyUntilItTakesAnIncarnation() throws {

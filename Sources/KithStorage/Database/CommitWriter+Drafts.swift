@@ -35,7 +35,7 @@ extension CommitWriter {
       "INSERT OR REPLACE INTO draft VALUES (?, ?, ?, ?, ?, ?)",
       .integer(slot.id), .integer(row), ordinal.signed, slot.clock.rawValue.signed,
       RowChecksum.of(.integer(row), ordinal.signed, slot.clock.rawValue.signed),
-      seal.seal(.draft, store, ordinal, draft).blob)
+      seal.seal(draft, at: .draft(store, ordinal)).blob)
     index.drafts.insert(slot, for: key)
     hasNewDraft = true
   }

@@ -12,7 +12,7 @@ extension CommitWriter {
     let id = index.pastValues[key] ?? freePastValueRows.popLast() ?? index.lastPastValue + 1
     try statements.run(
       "INSERT OR REPLACE INTO past_value VALUES (?, ?, ?, ?)", .integer(id), .integer(row),
-      number.signed, seal.seal(.pastValue, store, number, value).blob)
+      number.signed, seal.seal(value, at: .pastValue(store, number)).blob)
     index.lastPastValue = max(index.lastPastValue, id)
     index.pastValues[key] = id
   }

@@ -55,16 +55,14 @@ struct CommitWriter {
   private mutating func apply(_ mutation: Mutation, seal: borrowing RowSeal) throws {
     switch mutation {
     case .setClock: break  // See `beginClock`.
-    case .setIncarnation(let incarnation): try Meta.set(.incarnation, incarnation, statements)
+    case .setIncarnation(let incarnation):
+      try Meta.set(.incarnation, incarnation.rawValue.bigEndianBytes, statements)
     case .setKeepsHistory(let keepsHistory):
       try Meta.set(.keepsHistory, [keepsHistory ? 1 : 0], statements)
     case .putRecord(let digest, let record):
-      let checksum = RowChecksum.of(digest.bytes.blob, record.blob)
-      try statements.run(
-        "INSERT OR REPLACE INTO record VALUES (?, ?, ?)", digest.bytes.blob, record.blob, checksum)
-      try statements.run(
-        "INSERT OR REPLACE INTO record_copy VALUES (?, ?, ?)", digest.bytes.blob, record.blob,
-        checksum)
+      try statements.put(
+        "INSERT OR REPLACE INTO record VALUES (?, ?, ?)",
+        copy: "INSERT OR REPLACE INTO record_copy VALUES (?, ?, ?)", digest.bytes.blob, record.blob)
     case .removeRecord(let digest):
       try statements.run("DELETE FROM record WHERE digest = ?", digest.bytes.blob)
       try statements.run("DELETE FROM record_copy WHERE digest = ?", digest.bytes.blob)
@@ -98,11 +96,9 @@ struct CommitWriter {
         .integer(row), device.bytes.blob, incarnation.rawValue.signed)
     case .setLost(let store, let device, let incarnation, let sequence):
       guard let row = index.stores[store] else { return }
-      let checksum = RowChecksum.of(
-        .integer(row), device.bytes.blob, incarnation.rawValue.signed, sequence.signed)
-      try statements.run(
+      try statements.put(
         "INSERT OR REPLACE INTO lost VALUES (?, ?, ?, ?, ?)", .integer(row), device.bytes.blob,
-        incarnation.rawValue.signed, sequence.signed, checksum)
+        incarnation.rawValue.signed, sequence.signed)
     case .removeLost(let store, let device, let incarnation):
       guard let row = index.stores[store] else { return }
       try statements.run(
@@ -120,7 +116,7 @@ struct CommitWriter {
       guard let row = index.stores[store] else { return }
       try statements.run(
         "INSERT OR REPLACE INTO refusal VALUES (?, ?, ?)",
-        .integer(row), number.signed, seal.seal(.refusal, store, number, refusal).blob)
+        .integer(row), number.signed, seal.seal(refusal, at: .refusal(store, number)).blob)
     case .removeRefusal(let store, let number):
       guard let row = index.stores[store] else { return }
       try statements.run(
@@ -131,7 +127,7 @@ struct CommitWriter {
     case .putObject(let carrier, let name, let object):
       try statements.run(
         "INSERT OR REPLACE INTO object VALUES (?, ?, ?)", carrier.digest.bytes.blob,
-        name.digest.bytes.blob, seal.seal(carrier, name, object).blob)
+        name.digest.bytes.blob, seal.seal(object, at: .object(carrier, name)).blob)
     case .removeObject(let carrier, let name):
       try statements.run(
         "DELETE FROM object WHERE carrier = ? AND name = ?", carrier.digest.bytes.blob,
@@ -142,54 +138,42 @@ struct CommitWriter {
   func setCounter(
     _ store: Int64, _ device: [UInt8], _ incarnation: UInt64, _ value: UInt64
   ) throws {
-    try statements.run(
+    try statements.put(
       """
       INSERT INTO counter VALUES (?, ?, ?, ?, ?)
       ON CONFLICT (store, device, incarnation)
       DO UPDATE SET value = excluded.value, checksum = excluded.checksum
       """,
-      .integer(store), device.blob, incarnation.signed, value.signed,
-      RowChecksum.of(.integer(store), device.blob, incarnation.signed, value.signed))
+      .integer(store), device.blob, incarnation.signed, value.signed)
   }
 
   private func setLoss(_ store: Int64, _ loss: StoreLoss?) throws {
     guard let loss else {
       return try statements.run("DELETE FROM loss WHERE store = ?", .integer(store))
     }
-    let columns: [Argument] = [
-      .integer(store), .count(loss.changeSets), .count(loss.entries), .flag(loss.isAccepted),
-    ]
-    try statements.run(
-      "INSERT OR REPLACE INTO loss VALUES (?, ?, ?, ?, ?)", columns[0], columns[1], columns[2],
-      columns[3], .integer(RowChecksum.of(columns)))
+    try statements.put(
+      "INSERT OR REPLACE INTO loss VALUES (?, ?, ?, ?, ?)", .integer(store),
+      .count(loss.changeSets), .count(loss.entries), .flag(loss.isAccepted))
   }
 
   private func setAddresses(_ device: DeviceID, _ list: [String]) throws {
     try statements.run("DELETE FROM address WHERE device = ?", device.bytes.blob)
     for (position, address) in list.enumerated() {
-      try statements.run(
-        "INSERT INTO address VALUES (?, ?, ?, ?)", device.bytes.blob, .integer(Int64(position)),
-        .text(address),
-        RowChecksum.of(device.bytes.blob, .integer(Int64(position)), .text(address)))
+      try statements.put(
+        "INSERT INTO address VALUES (?, ?, ?, ?)", device.bytes.blob, .count(position),
+        .text(address))
     }
   }
 
   private mutating func putStore(_ store: StoreIdentifier, _ facts: RowIndex.Store) throws {
     let row = index.stores[store] ?? index.lastStore + 1
     let policy = facts.policy
-    let (name, total, keys, key, value) = (
-      Argument.text(store.rawValue), Argument.count(policy.totalBytes), Argument.count(policy.keys),
-      Argument.count(policy.keyBytes), Argument.count(policy.valueBytes)
-    )
-    let (adopted, opened) = (facts.adopted.rawValue.signed, Argument.flag(facts.isOpened))
-    let checksum = RowChecksum.of(
-      .integer(row), name, total, keys, key, value, adopted, opened)
-    try statements.run(
+    try statements.put(
       "INSERT OR REPLACE INTO store VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      .integer(row), name, total, keys, key, value, adopted, opened, checksum)
-    try statements.run(
-      "INSERT OR REPLACE INTO store_copy VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      .integer(row), name, total, keys, key, value, adopted, opened, checksum)
+      copy: "INSERT OR REPLACE INTO store_copy VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      .integer(row), .text(store.rawValue), .count(policy.totalBytes), .count(policy.keys),
+      .count(policy.keyBytes), .count(policy.valueBytes), facts.adopted.rawValue.signed,
+      .flag(facts.isOpened))
     index.lastStore = max(index.lastStore, row)
     index.stores[store] = row
     index.storeRows[store] = facts
@@ -247,9 +231,7 @@ extension CommitWriter {
     if let row = freeRows.popLast() { return row }
     while let old = doomed.popLast() {
       guard old != key, let slot = index.changeSets.removeValue(forKey: old) else { continue }
-      if slot.hasMore {
-        try deleteEntries(of: slot)
-      }
+      try deleteEntries(of: slot)
       return slot.id
     }
     return index.lastChangeSet + 1
@@ -264,9 +246,7 @@ extension CommitWriter {
     if doomed.last == key { doomed.removeLast() }
     guard let slot = index.changeSets.removeValue(forKey: key) else { return }
     freeRows.append(slot.id)
-    if slot.hasMore {
-      try deleteEntries(of: slot)
-    }
+    try deleteEntries(of: slot)
   }
 
   private mutating func putEntry(
@@ -312,6 +292,7 @@ extension CommitWriter {
   }
 
   private func deleteEntries(of slot: RowIndex.Slot) throws {
+    guard slot.hasMore else { return }
     try statements.run(
       "DELETE FROM entry WHERE id BETWEEN ?1 << 32 AND (?1 << 32) | 4294967295",
       .integer(slot.id))

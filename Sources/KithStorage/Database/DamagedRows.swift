@@ -20,23 +20,18 @@ struct DamagedRows {
   /// Rewrites small tables and entries without a lookup, because the order of their trees may be
   /// damaged.
   func drop(_ database: Database) throws {
-    for row in changeSets {
-      try database.execute(sql: "DELETE FROM change_set WHERE id = ?", arguments: [row])
+    func run(_ sql: String, for rows: [Int64]) throws {
+      for row in rows { try database.execute(sql: sql, arguments: [row]) }
     }
-    for row in inlineEntries {
-      try database.execute(
-        sql: """
-          UPDATE change_set SET entry_index = NULL, entry_box = NULL, entry_checksum = NULL
-          WHERE id = ?
-          """, arguments: [row])
-    }
-    for row in drafts {
-      try database.execute(sql: "UPDATE draft SET clock = 0 WHERE id = ?", arguments: [row])
-    }
+    try run("DELETE FROM change_set WHERE id = ?", for: changeSets)
+    try run(
+      """
+      UPDATE change_set SET entry_index = NULL, entry_box = NULL, entry_checksum = NULL
+      WHERE id = ?
+      """, for: inlineEntries)
+    try run("UPDATE draft SET clock = 0 WHERE id = ?", for: drafts)
+    try run("DELETE FROM past_value WHERE id = ?", for: pastValues)
     if hasObjects { try database.execute(sql: "DELETE FROM object") }
-    for row in pastValues {
-      try database.execute(sql: "DELETE FROM past_value WHERE id = ?", arguments: [row])
-    }
     for (table, rows) in remains { try CheckedRows.rewrite(database, table, rows) }
     if !entries.isEmpty { try dropEntries(database) }
   }

@@ -14,17 +14,9 @@ enum Meta {
   }
 
   static func set(_ name: Name, _ value: [UInt8], _ statements: Statements) throws {
-    let checksum = RowChecksum.of(.text(name.rawValue), value.blob)
-    try statements.run(
-      "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", .text(name.rawValue), value.blob, checksum)
-    try statements.run(
-      "INSERT OR REPLACE INTO meta_copy VALUES (?, ?, ?)", .text(name.rawValue), value.blob,
-      checksum)
-  }
-
-  static func set(_ name: Name, _ incarnation: Incarnation, _ statements: Statements) throws {
-    let bytes = withUnsafeBytes(of: incarnation.rawValue.bigEndian) { Array($0) }
-    try set(name, bytes, statements)
+    try statements.put(
+      "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)",
+      copy: "INSERT OR REPLACE INTO meta_copy VALUES (?, ?, ?)", .text(name.rawValue), value.blob)
   }
 
   /// Falls back to the copy.
@@ -40,6 +32,8 @@ enum Meta {
 }
 
 extension UInt64 {
+  var bigEndianBytes: [UInt8] { withUnsafeBytes(of: bigEndian) { Array($0) } }
+
   /// Nil unless there are eight bytes.
   init?(bigEndian bytes: some Collection<UInt8>) {
     guard bytes.count == 8 else { return nil }

@@ -142,7 +142,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   package func carriers() throws(StorageError) -> [UInt8]? {
     try withDatabase { database, _ in
       guard let sealed = try Meta.get(.carriers, database) else { return nil }
-      guard let list = seal.open(carriers: sealed) else {
+      guard let list = seal.open(sealed, at: .carriers) else {
         throw StorageError.damaged(path, "the list of this device's own carriers does not open")
       }
       return list
@@ -153,7 +153,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   package func setCarriers(_ list: [UInt8]) throws(StorageError) {
     try withDatabase { database, statements in
       try transaction(database, statements) {
-        try Meta.set(.carriers, seal.seal(carriers: list), statements)
+        try Meta.set(.carriers, seal.seal(list, at: .carriers), statements)
       }
     }
   }
@@ -198,12 +198,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
 
   /// Needs little space: most pages exist in the database. Returns whether it succeeded.
   private func emptyLog() -> Bool {
-    do throws(StorageError) {
-      try withDatabase { database, _ in try database.execute(sql: Connection.emptyingLog) }
-      return true
-    } catch {
-      return false
-    }
+    (try? withDatabase { database, _ in try database.execute(sql: Connection.emptyingLog) }) != nil
   }
 
   /// Empties the write-ahead log first. Later calls throw.

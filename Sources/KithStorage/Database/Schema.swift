@@ -28,38 +28,32 @@ enum Schema {
     box BLOB NOT NULL
     """
 
+  /// Of a table and its copy.
+  private static let metaColumns =
+    "name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL, checksum INTEGER NOT NULL"
+  private static let recordColumns =
+    "digest BLOB NOT NULL PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER NOT NULL"
+  private static let storeColumns = """
+    id INTEGER NOT NULL PRIMARY KEY, identifier TEXT NOT NULL,
+    total_bytes INTEGER NOT NULL, keys INTEGER NOT NULL,
+    key_bytes INTEGER NOT NULL, value_bytes INTEGER NOT NULL, adopted INTEGER NOT NULL,
+    is_opened INTEGER NOT NULL, checksum INTEGER NOT NULL
+    """
+
   /// From the version that is its index to the next.
   static let migrations = [
     """
-    CREATE TABLE meta (
-      name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL, checksum INTEGER NOT NULL
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE meta_copy (
-      name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL, checksum INTEGER NOT NULL
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE record (
-      digest BLOB NOT NULL PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER NOT NULL
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE record_copy (
-      digest BLOB NOT NULL PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER NOT NULL
-    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE meta (\(metaColumns)) STRICT, WITHOUT ROWID;
+    CREATE TABLE meta_copy (\(metaColumns)) STRICT, WITHOUT ROWID;
+    CREATE TABLE record (\(recordColumns)) STRICT, WITHOUT ROWID;
+    CREATE TABLE record_copy (\(recordColumns)) STRICT, WITHOUT ROWID;
     CREATE TABLE address (
       device BLOB NOT NULL, position INTEGER NOT NULL, address TEXT NOT NULL,
       checksum INTEGER NOT NULL,
       PRIMARY KEY (device, position)
     ) STRICT, WITHOUT ROWID;
-    CREATE TABLE store (
-      id INTEGER NOT NULL PRIMARY KEY, identifier TEXT NOT NULL,
-      total_bytes INTEGER NOT NULL, keys INTEGER NOT NULL,
-      key_bytes INTEGER NOT NULL, value_bytes INTEGER NOT NULL, adopted INTEGER NOT NULL,
-      is_opened INTEGER NOT NULL, checksum INTEGER NOT NULL
-    ) STRICT;
-    CREATE TABLE store_copy (
-      id INTEGER NOT NULL PRIMARY KEY, identifier TEXT NOT NULL,
-      total_bytes INTEGER NOT NULL, keys INTEGER NOT NULL,
-      key_bytes INTEGER NOT NULL, value_bytes INTEGER NOT NULL, adopted INTEGER NOT NULL,
-      is_opened INTEGER NOT NULL, checksum INTEGER NOT NULL
-    ) STRICT;
+    CREATE TABLE store (\(storeColumns)) STRICT;
+    CREATE TABLE store_copy (\(storeColumns)) STRICT;
     CREATE TABLE counter (
       store INTEGER NOT NULL, device BLOB NOT NULL, incarnation INTEGER NOT NULL,
       value INTEGER NOT NULL, checksum INTEGER NOT NULL,
@@ -80,9 +74,7 @@ enum Schema {
       digest BLOB NOT NULL, entry_index INTEGER, header BLOB NOT NULL, signature BLOB NOT NULL,
       checksum INTEGER NOT NULL, entry_checksum INTEGER, entry_box BLOB
     ) STRICT;
-    CREATE TABLE entry (
-      \(entryColumns)
-    ) STRICT;
+    CREATE TABLE entry (\(entryColumns)) STRICT;
     CREATE TABLE draft (
       id INTEGER NOT NULL PRIMARY KEY, store INTEGER NOT NULL, ordinal INTEGER NOT NULL,
       clock INTEGER NOT NULL, checksum INTEGER NOT NULL, sealed BLOB NOT NULL

@@ -296,7 +296,7 @@ struct SnapshotReader {
       let key = DraftIndex.Key(store: row[1], ordinal: ordinal)
       // The table may hold a draft twice.
       guard let store = storesByRow[key.store], index.drafts[key] == nil,
-        let bytes = seal.open(.draft, store, ordinal, row.bytes(5))
+        let bytes = seal.open(row.bytes(5), at: .draft(store, ordinal))
       else { throw damagedRow("draft", ordinal) }
       snapshot.stores[store]?.drafts[ordinal] = bytes
       var clock: Int64 = row[3]
@@ -318,7 +318,7 @@ struct SnapshotReader {
     while let row = try rows.next() {
       let number = UInt64(bitPattern: row[1] as Int64)
       guard let store = storesByRow[row[0]],
-        let bytes = seal.open(.refusal, store, number, row.bytes(2))
+        let bytes = seal.open(row.bytes(2), at: .refusal(store, number))
       else { throw damagedRow("refusal", number) }
       snapshot.stores[store]?.refusals[number] = bytes
     }
@@ -334,7 +334,7 @@ struct SnapshotReader {
       let number = UInt64(bitPattern: row[2] as Int64)
       let key = DraftIndex.Key(store: row[1], ordinal: number)
       guard let store = storesByRow[key.store], index.pastValues[key] == nil,
-        let bytes = seal.open(.pastValue, store, number, row.bytes(3))
+        let bytes = seal.open(row.bytes(3), at: .pastValue(store, number))
       else {
         index.damaged.pastValues.append(id)
         damage.rows += 1
@@ -354,7 +354,7 @@ extension SnapshotReader {
       let (carrier, name) = (row.bytes(0), row.bytes(1))
       guard let id = try? CarrierID(Digest128(carrier)),
         let object = try? ObjectName(Digest128(name)),
-        let bytes = seal.open(id, object, row.bytes(2))
+        let bytes = seal.open(row.bytes(2), at: .object(id, object))
       else {
         index.damaged.hasObjects = true
         damage.rows += 1

@@ -23,7 +23,17 @@ final class Statements {
   init(_ database: Database) { self.database = database }
 
   /// For an SQL statement without rows, with all its parameters.
-  func run(_ sql: StaticString, _ arguments: Argument...) throws {
+  func run(_ sql: StaticString, _ arguments: Argument...) throws { try run(sql, arguments) }
+
+  /// Writes a row whose last column is the checksum of the given ones, also into a copy if there is
+  /// one.
+  func put(_ sql: StaticString, copy: StaticString? = nil, _ columns: Argument...) throws {
+    let row = columns + [.integer(RowChecksum.of(columns))]
+    try run(sql, row)
+    if let copy { try run(copy, row) }
+  }
+
+  private func run(_ sql: StaticString, _ arguments: [Argument]) throws {
     let handle = try statement(sql)
     defer { sqlite3_reset(handle) }
     let code = Self.step(handle, arguments[...], 1)

@@ -37,11 +37,7 @@ struct FileIdentity: Equatable {
   }
 
   /// Big-endian.
-  var bytes: [UInt8] {
-    [inode, inodeGeneration, machine].flatMap { number in
-      withUnsafeBytes(of: number.bigEndian) { Array($0) }
-    }
-  }
+  var bytes: [UInt8] { [inode, inodeGeneration, machine].flatMap(\.bigEndianBytes) }
 
   /// Whether both can be the same file on the same machine.
   func matches(_ other: Self) -> Bool {
