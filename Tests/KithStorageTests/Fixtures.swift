@@ -12,6 +12,19 @@ func newSecrets() -> DeviceSecrets {
   return DeviceSecrets(random: &random)
 }
 
+extension DeviceDirectory {
+  /// Makes a device, and opens it.
+  static func create(
+    at path: String, secrets: consuming DeviceSecrets, initial: [Mutation],
+    passphrase: Passphrase? = nil, stretching: Argon2Parameters = .moderate
+  ) throws(StorageError) -> OpenDevice {
+    try prepare(
+      in: reserve(path), secrets: secrets, initial: initial, passphrase: passphrase,
+      stretching: stretching
+    ).open()
+  }
+}
+
 /// Draws mutations about few stores, devices and change sets, so that they meet.
 struct MutationSource {
   var random: SeededEntropy

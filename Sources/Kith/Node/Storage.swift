@@ -20,13 +20,13 @@ enum Storage {
   }
 
   /// Checks that a device can be made there, and keeps others from it.
-  static func reserve(_ directory: String) throws(KithError) -> ReservedDirectory {
+  static func reserve(_ directory: String) throws(KithError) -> DirectoryLock {
     try KithError.mapping { () throws(StorageError) in try DeviceDirectory.reserve(directory) }
   }
 
   /// Writes a device to disk; it does not exist until it is kept.
   static func prepare(
-    _ directory: ReservedDirectory, _ secrets: consuming DeviceSecrets, _ initial: [Mutation],
+    _ directory: DirectoryLock, _ secrets: consuming DeviceSecrets, _ initial: [Mutation],
     _ passphrase: Passphrase?
   ) throws(KithError) -> PreparedDevice {
     do throws(StorageError) {
@@ -48,7 +48,7 @@ enum Storage {
   /// Makes a device and closes it. `beforeExisting` is called when all is written, before the
   /// device exists; if it throws, no device is made.
   static func create(
-    _ directory: ReservedDirectory, _ secrets: consuming DeviceSecrets, _ initial: [Mutation],
+    _ directory: DirectoryLock, _ secrets: consuming DeviceSecrets, _ initial: [Mutation],
     _ passphrase: Passphrase?, beforeExisting: () throws(KithError) -> Void = {}
   ) throws(KithError) {
     let prepared = try prepare(directory, secrets, initial, passphrase)

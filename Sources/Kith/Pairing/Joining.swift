@@ -46,7 +46,7 @@ struct Joining: Sendable {
   }
 
   private func meet(
-    _ reserved: ReservedDirectory, _ connect: @Sendable (Dialling) async throws -> PairingChannel
+    _ reserved: DirectoryLock, _ connect: @Sendable (Dialling) async throws -> PairingChannel
   ) async throws -> AccountSummary {
     var entropy = SystemRandom()
     let secrets = DeviceSecrets(random: &entropy)

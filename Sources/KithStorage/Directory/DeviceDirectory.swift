@@ -18,30 +18,15 @@ package import KithCrypto
 /// device, then the database. After a crash before the first renaming there is no device; between
 /// the two, the next `open` finishes. Existing files are never replaced.
 package enum DeviceDirectory {
-  /// Creates a device and opens it.
-  ///
-  /// `path` is created if it is missing; otherwise its mode must be 0700. Without `passphrase` the
-  /// secrets are plaintext, in a file that only this user can read.
+  /// Reserves a directory for a device that is not a member yet: private, locked, writable, without
+  /// a device. Creates it if it is missing; otherwise its mode must be 0700.
   ///
   /// - Throws: `alreadyExists` if the directory holds a device or a part of one, `inUse`,
   ///   `unsafePermissions`, or an error of the file system.
-  package static func create(
-    at path: String, secrets: consuming DeviceSecrets, initial: [Mutation],
-    passphrase: Passphrase? = nil, stretching: Argon2Parameters = .moderate
-  ) throws(StorageError) -> OpenDevice {
-    try create(
-      in: reserve(path), secrets: secrets, initial: initial, passphrase: passphrase,
-      stretching: stretching)
-  }
-
-  /// Reserves a directory for a device that is not a member yet: private, locked, writable, without
-  /// a device.
-  ///
-  /// Throws as ``create(at:secrets:initial:passphrase:stretching:)``.
-  package static func reserve(_ path: String) throws(StorageError) -> ReservedDirectory {
+  package static func reserve(_ path: String) throws(StorageError) -> DirectoryLock {
     try Files.makePrivateDirectory(path)
     let layout = Layout(path)
-    let lock = try DirectoryLock(directory: path)
+    let lock = try DirectoryLock(layout)
     for file in [layout.secrets, layout.database] where Files.exists(file) {
       throw StorageError(
         code: .alreadyExists, path: path,
@@ -50,47 +35,28 @@ package enum DeviceDirectory {
     // The remains of an unfinished creation.
     for file in [layout.newSecrets] + layout.newDatabaseFiles { try Files.remove(file) }
     try Files.makePrivateFile(layout.newDatabase)
-    return ReservedDirectory(layout: layout, lock: lock)
+    return lock
   }
 
-  /// See ``create(at:secrets:initial:passphrase:stretching:)``.
-  package static func create(
-    in reserved: ReservedDirectory, secrets: consuming DeviceSecrets, initial: [Mutation],
-    passphrase: Passphrase? = nil, stretching: Argon2Parameters = .moderate
-  ) throws(StorageError) -> OpenDevice {
-    try prepare(
-      in: reserved, secrets: secrets, initial: initial, passphrase: passphrase,
-      stretching: stretching
-    ).open()
-  }
-
-  /// The device is durable, but exists only after ``PreparedDevice/open()``.
+  /// Writes a device into a reserved directory. It is durable, but exists only after
+  /// ``PreparedDevice/open()``.
+  ///
+  /// Without `passphrase` the secrets are plaintext, in a file that only this user can read.
   package static func prepare(
-    in reserved: ReservedDirectory, secrets: consuming DeviceSecrets, initial: [Mutation],
+    in reserved: DirectoryLock, secrets: consuming DeviceSecrets, initial: [Mutation],
     passphrase: Passphrase? = nil, stretching: Argon2Parameters = .moderate
   ) throws(StorageError) -> PreparedDevice {
-    let (layout, lock, path) = (reserved.layout, reserved.lock, reserved.layout.directory)
+    let layout = reserved.layout
     let database = try SQLiteStorage(
       path: layout.newDatabase, device: secrets.makeKeys().id, key: secrets.storage.copy(),
-      lock: lock, isNew: true)
+      lock: reserved, isNew: true)
     try database.commit(initial)
     try database.close()
     try Files.synchronize(layout.newDatabase)
     try SecretsFile(path: layout.secrets).write(
       secrets, passphrase: passphrase, stretching: stretching, temporary: layout.newSecrets)
-    try Files.synchronize(path)
-    return PreparedDevice(reserved: reserved, secrets: secrets)
-  }
-
-  /// Renames a prepared device's files, which creates the device.
-  fileprivate static func keep(
-    _ reserved: ReservedDirectory, _ secrets: consuming DeviceSecrets
-  ) throws(StorageError) -> OpenDevice {
-    let layout = reserved.layout
-    try Files.rename(layout.newSecrets, to: layout.secrets)
     try Files.synchronize(layout.directory)
-    try finishCreation(layout)
-    return try open(layout, secrets: secrets, lock: reserved.lock)
+    return PreparedDevice(reserved: reserved, secrets: secrets)
   }
 
   /// Opens the device of a directory.
@@ -103,7 +69,7 @@ package enum DeviceDirectory {
     let layout = Layout(path)
     let lock = try lock(layout)
     let secrets = try SecretsFile(path: layout.secrets).read(passphrase: passphrase)
-    return try open(layout, secrets: secrets, lock: lock)
+    return try open(lock, secrets: secrets)
   }
 
   /// Changes the passphrase of the secrets; nil removes it. No node may run.
@@ -149,7 +115,7 @@ package enum DeviceDirectory {
   package static func remove(_ path: String) throws(StorageError) {
     let layout = Layout(path)
     guard Files.exists(path) else { return }
-    let lock = try DirectoryLock(directory: path)
+    let lock = try DirectoryLock(layout)
     defer { lock.release() }
     for file in [layout.secrets, layout.newSecrets] {
       let remains = FileRemains(file)
@@ -171,7 +137,7 @@ package enum DeviceDirectory {
   /// The lock still names an owner that has ended: call this only if another process is known to
   /// own the directory.
   package static func owner(of path: String) -> Int32? {
-    let head = try? Files.head(path + "/lock", count: DirectoryLock.byteCount)
+    let head = try? Files.head(Layout(path).lock, count: DirectoryLock.byteCount)
     return head.flatMap { DirectoryLock.content(of: $0).owner }
   }
 
@@ -182,7 +148,7 @@ package enum DeviceDirectory {
 
   private static func lock(_ layout: Layout) throws(StorageError) -> DirectoryLock {
     try check(layout)
-    let lock = try DirectoryLock(directory: layout.directory)
+    let lock = try DirectoryLock(layout)
     try finishCreation(layout)
     removeUnfinishedSecrets(layout)
     return lock
@@ -219,40 +185,29 @@ package enum DeviceDirectory {
   }
 
   /// Renames the database if creation ended between the two renamings.
-  private static func finishCreation(_ layout: Layout) throws(StorageError) {
+  fileprivate static func finishCreation(_ layout: Layout) throws(StorageError) {
     guard !Files.exists(layout.database), Files.exists(layout.newDatabase) else { return }
     try Files.rename(layout.newDatabase, to: layout.database)
     try Files.synchronize(layout.directory)
   }
 
-  private static func open(
-    _ layout: Layout, secrets: consuming DeviceSecrets, lock: DirectoryLock
+  fileprivate static func open(
+    _ lock: DirectoryLock, secrets: consuming DeviceSecrets
   ) throws(StorageError) -> OpenDevice {
     let keys = secrets.makeKeys()
     let storage = try SQLiteStorage(
-      path: layout.database, device: keys.id, key: secrets.storage.copy(), lock: lock,
+      path: lock.layout.database, device: keys.id, key: secrets.storage.copy(), lock: lock,
       isNew: false)
-    return OpenDevice(layout: layout, keys: keys, storage: storage, lock: lock)
-  }
-}
-
-/// A directory without a device, held by this process until the last reference is released.
-package final class ReservedDirectory: Sendable {
-  let layout: Layout
-  let lock: DirectoryLock
-
-  init(layout: Layout, lock: DirectoryLock) {
-    self.layout = layout
-    self.lock = lock
+    return OpenDevice(keys: keys, storage: storage, lock: lock)
   }
 }
 
 /// A durable device that does not exist yet.
 package struct PreparedDevice: ~Copyable {
-  private let reserved: ReservedDirectory
+  private let reserved: DirectoryLock
   private let secrets: DeviceSecrets
 
-  init(reserved: ReservedDirectory, secrets: consuming DeviceSecrets) {
+  init(reserved: DirectoryLock, secrets: consuming DeviceSecrets) {
     self.reserved = reserved
     self.secrets = secrets
   }
@@ -263,13 +218,17 @@ package struct PreparedDevice: ~Copyable {
   package func openStorage() throws(StorageError) -> SQLiteStorage {
     try SQLiteStorage(
       path: reserved.layout.newDatabase, device: keys.id, key: secrets.storage.copy(),
-      lock: reserved.lock, isNew: false)
+      lock: reserved, isNew: false)
   }
 
-  /// Makes the device exist.
+  /// Makes the device exist, by renaming its files.
   package consuming func open() throws(StorageError) -> OpenDevice {
-    try Files.synchronize(reserved.layout.newDatabase)
-    return try DeviceDirectory.keep(reserved, secrets)
+    let layout = reserved.layout
+    try Files.synchronize(layout.newDatabase)
+    try Files.rename(layout.newSecrets, to: layout.secrets)
+    try Files.synchronize(layout.directory)
+    try DeviceDirectory.finishCreation(layout)
+    return try DeviceDirectory.open(reserved, secrets: secrets)
   }
 
   package consuming func discard() throws(StorageError) {
@@ -288,6 +247,7 @@ struct Layout {
   var newSecrets: String { directory + "/secrets.new" }
   var database: String { directory + "/kith.sqlite" }
   var newDatabase: String { directory + "/kith.sqlite.new" }
+  var lock: String { directory + "/lock" }
   var databaseFiles: [String] { Self.files(of: database) }
   var newDatabaseFiles: [String] { Self.files(of: newDatabase) }
   var control: String { directory + "/control" }
@@ -298,8 +258,7 @@ struct Layout {
   }
   /// Files with secrets or data, or that decide about the owner.
   var files: [String] {
-    [secrets, newSecrets, directory + "/lock", database, database + "-wal"]
-      + newDatabaseFiles
+    [secrets, newSecrets, lock, database, database + "-wal"] + newDatabaseFiles
   }
 
   /// That SQLite makes.

@@ -3,8 +3,8 @@ import KithCore
 import KithCrypto
 import Synchronization
 
-/// The lock of a device's directory: `flock` on the file `lock`. The kernel releases it when its
-/// owner ends; the file is never removed.
+/// The lock of a device's directory: `flock` on the file `lock`. It is released with the last
+/// reference, or by the kernel when the process ends; the file is never removed.
 ///
 /// It holds the owner's process id, and the generation: a random token that changes each time the
 /// directory is opened or closed (see ``OriginGuard``). The lines have a fixed length, so that
@@ -13,18 +13,19 @@ import Synchronization
 /// pid 0000004711
 /// generation 00112233445566778899aabbccddeeff
 /// ```
-final class DirectoryLock: Sendable {
+package final class DirectoryLock: Sendable {
   private struct State {
     var descriptor: Int32
     var generation: Digest128?
   }
 
-  private let path: String
+  let layout: Layout
   private let state: Mutex<State>
 
   /// Throws `inUse` with the owner.
-  init(directory: String) throws(StorageError) {
-    path = directory + "/lock"
+  init(_ layout: Layout) throws(StorageError) {
+    self.layout = layout
+    let path = layout.lock
     let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw .system("open it", path, errno: errno) }
     let content = Self.read(descriptor)
@@ -32,7 +33,7 @@ final class DirectoryLock: Sendable {
       let number = errno
       Glibc.close(descriptor)
       guard number == EWOULDBLOCK else { throw .system("lock it", path, errno: number) }
-      throw Self.inUse(directory, by: content.owner)
+      throw Self.inUse(layout.directory, by: content.owner)
     }
     // Read again, because the owner may have changed it before releasing the lock.
     let generation = Self.read(descriptor).generation
@@ -59,7 +60,7 @@ final class DirectoryLock: Sendable {
       state.generation = generation
       return 0
     }
-    guard number == 0 else { throw .system("write it", path, errno: number) }
+    guard number == 0 else { throw .system("write it", layout.lock, errno: number) }
   }
 
   /// Closing alone is not enough: a child that the program is starting has the descriptor until it

@@ -163,14 +163,13 @@ enum Files {
   }
 
   /// Waits for the disk; fails if the file exists.
-  static func writeDurably(_ content: borrowing SecretBytes, to path: String) throws(StorageError) {
+  static func writeDurably(_ bytes: UnsafeRawBufferPointer, to path: String) throws(StorageError) {
     let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard file >= 0 else { throw .system("make it", path, errno: errno) }
     defer { close(file) }
-    let isWritten = content.withUnsafeBytes { bytes in
-      write(file, bytes.baseAddress, bytes.count) == bytes.count
+    guard write(file, bytes.baseAddress, bytes.count) == bytes.count, fsync(file) == 0 else {
+      throw .system("write it", path, errno: errno)
     }
-    guard isWritten, fsync(file) == 0 else { throw .system("write it", path, errno: errno) }
   }
 
   /// Into guarded memory.

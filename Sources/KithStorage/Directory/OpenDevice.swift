@@ -5,21 +5,18 @@ package import KithCore
 package final class OpenDevice: Sendable {
   package let keys: DeviceKeys
   package let storage: SQLiteStorage
-  package let directory: String
-
-  private let layout: Layout
   private let lock: DirectoryLock
 
-  init(layout: Layout, keys: DeviceKeys, storage: SQLiteStorage, lock: DirectoryLock) {
+  init(keys: DeviceKeys, storage: SQLiteStorage, lock: DirectoryLock) {
     self.keys = keys
     self.storage = storage
-    self.layout = layout
     self.lock = lock
-    directory = layout.directory
   }
 
+  package var directory: String { lock.layout.directory }
+
   /// Only this object's holder may remove the socket.
-  package var controlSocketPath: String { layout.control }
+  package var controlSocketPath: String { lock.layout.control }
 
   /// Releases the lock even if it throws.
   package func close() throws(StorageError) {

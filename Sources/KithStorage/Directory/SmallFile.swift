@@ -32,12 +32,9 @@ package enum SmallFile {
   package static func replace(_ path: String, with bytes: [UInt8]) throws(StorageError) {
     let new = path + ".new"
     try Files.remove(new)
-    let file = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard file >= 0 else { throw .system("make it", new, errno: errno) }
-    let isWritten = write(file, bytes, bytes.count) == bytes.count && fsync(file) == 0
-    let number = errno
-    close(file)
-    guard isWritten else { throw .system("write it", new, errno: number) }
+    try bytes.span.withUnsafeBytes { bytes throws(StorageError) in
+      try Files.writeDurably(bytes, to: new)
+    }
     try Files.rename(new, to: path)
     try Files.synchronize((path as NSString).deletingLastPathComponent)
   }

@@ -20,10 +20,10 @@ package struct DeviceSecrets: ~Copyable, Sendable {
 
   init(joined: borrowing SecretBytes) {
     precondition(joined.count == Self.byteCount, "device secrets have \(Self.byteCount) bytes")
-    signing = SigningSeed(unchecked: Self.part(0, of: joined))
-    box = BoxSeed(unchecked: Self.part(1, of: joined))
-    transport = TransportPrivateKey(unchecked: Self.part(2, of: joined))
-    storage = StorageKey(unchecked: Self.part(3, of: joined))
+    signing = SigningSeed(unchecked: joined.copy(0..<32))
+    box = BoxSeed(unchecked: joined.copy(32..<64))
+    transport = TransportPrivateKey(unchecked: joined.copy(64..<96))
+    storage = StorageKey(unchecked: joined.copy(96..<128))
   }
 
   package borrowing func makeKeys() -> DeviceKeys {
@@ -44,16 +44,6 @@ package struct DeviceSecrets: ~Copyable, Sendable {
             }
           }
         }
-      }
-    }
-  }
-
-  private static func part(_ number: Int, of joined: borrowing SecretBytes) -> SecretBytes {
-    joined.withUnsafeBytes { joined in
-      SecretBytes(count: secretKeyByteCount) { target in
-        let start = number * secretKeyByteCount
-        target.copyMemory(
-          from: UnsafeRawBufferPointer(rebasing: joined[start..<(start + secretKeyByteCount)]))
       }
     }
   }

@@ -31,30 +31,32 @@ struct SecretsFile {
     temporary: String
   ) throws(StorageError) {
     var head = Self.magic + [Self.format, passphrase == nil ? 0 : 1]
-    guard let passphrase else {
-      return try Files.writeDurably(Self.content(head, secrets.joined()), to: temporary)
-    }
+    guard let passphrase else { return try write(head, secrets.joined(), to: temporary) }
     var random = SystemRandom()
     let salt = random.draw(PassphraseSalt.self)
     withUnsafeBytes(of: UInt32(stretching.operations).bigEndian) { head.append(contentsOf: $0) }
-    withUnsafeBytes(of: UInt64(stretching.memoryBytes).bigEndian) { head.append(contentsOf: $0) }
-    head.append(contentsOf: salt.bytes)
+    head += UInt64(stretching.memoryBytes).bigEndianBytes + salt.bytes
     let key = try derive(passphrase, salt, stretching)
     var sealed = key.seal(secret: secrets.joined(), nonce: random.draw(BoxNonce.self))
-    try Files.writeDurably(Self.content(head, SecretBytes(zeroing: &sealed)), to: temporary)
+    try write(head, SecretBytes(zeroing: &sealed), to: temporary)
   }
 
-  private static func content(_ head: [UInt8], _ body: borrowing SecretBytes) -> SecretBytes {
-    body.withUnsafeBytes { body in
-      SecretBytes(count: head.count + body.count + digestByteCount) { target in
+  private func write(
+    _ head: [UInt8], _ body: borrowing SecretBytes, to temporary: String
+  ) throws(StorageError) {
+    let content = body.withUnsafeBytes { body in
+      SecretBytes(count: head.count + body.count + Self.digestByteCount) { target in
         let end = head.count + body.count
         target.copyBytes(from: head)
         UnsafeMutableRawBufferPointer(rebasing: target[head.count...]).copyMemory(from: body)
-        let digest = digest(UnsafeRawBufferPointer(rebasing: target[..<end]))
+        let digest = Self.digest(UnsafeRawBufferPointer(rebasing: target[..<end]))
         digest.withUnsafeBytes {
           UnsafeMutableRawBufferPointer(rebasing: target[end...]).copyMemory(from: $0)
         }
       }
+    }
+    try content.withUnsafeBytes { bytes throws(StorageError) in
+      try Files.writeDurably(bytes, to: temporary)
     }
   }
 
@@ -95,7 +97,7 @@ struct SecretsFile {
     guard content.count == start + DeviceSecrets.byteCount + Self.digestByteCount else {
       throw damaged("of a wrong length")
     }
-    return DeviceSecrets(joined: Self.slice(content, start, DeviceSecrets.byteCount))
+    return DeviceSecrets(joined: content.copy(start..<(start + DeviceSecrets.byteCount)))
   }
 
   private func readSealed(
@@ -150,15 +152,5 @@ struct SecretsFile {
     var hasher = Blake2b.Hasher()
     hasher.update(bytes)
     return hasher.digest256()
-  }
-
-  private static func slice(
-    _ content: borrowing SecretBytes, _ start: Int, _ count: Int
-  ) -> SecretBytes {
-    content.withUnsafeBytes { bytes in
-      SecretBytes(count: count) {
-        $0.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[start..<(start + count)]))
-      }
-    }
   }
 }
