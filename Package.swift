@@ -107,7 +107,7 @@ let package = Package(
     .target(
       name: "KithCarriers",
       dependencies: [
-        "CCurl", "CSodium", "Kith",
+        "CCurl", "CSodium", "Kith", "KithCrypto",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],

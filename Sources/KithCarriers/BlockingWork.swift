@@ -16,14 +16,10 @@ final class BlockingThreads: Sendable {
 
   deinit { pool.shutdownGracefully { _ in } }
 
-  /// Queues work behind what waits.
-  ///
-  /// - Parameter work: Takes whether it may run; false if the threads are ending.
-  func submit(_ work: @escaping @Sendable (Bool) -> Void) {
+  /// Queues work behind what waits; it takes false if the threads are ending.
+  func submit(_ work: @escaping @Sendable (_ mayRun: Bool) -> Void) {
     pool.start()
-    pool.submit { state in
-      if case .active = state { work(true) } else { work(false) }
-    }
+    pool.submit { work($0 == .active) }
   }
 }
 
@@ -72,87 +68,49 @@ final class BlockingWork: Sendable {
   }
 }
 
-/// Runs work on a thread.
+/// Runs work that blocks on a thread. It may go on for a while after this has failed.
 ///
-/// - Parameters:
-///   - threads: The threads.
-///   - quiet: The time without progress after which this fails.
-///   - longest: The time after which this fails in any case.
-///   - work: Blocks. It may go on for a while after this has failed.
-/// - Returns: The work's result.
-/// - Throws: The work's failure, or ``CarrierFailure/Code/unreachable`` if it takes too long or the
-///   task is cancelled.
+/// - Throws: The work's failure, or ``CarrierFailure/Code/unreachable`` if it makes no progress for
+///   the time `quiet`, takes longer than `longest`, or the task is cancelled.
 func onThread<Value: Sendable>(
   of threads: BlockingThreads, quiet: Duration = CarrierLimits.quiet,
   longest: Duration = CarrierLimits.longest,
   _ work: @escaping @Sendable (BlockingWork) throws(CarrierFailure) -> Value
 ) async throws(CarrierFailure) -> Value {
   let progress = BlockingWork()
-  let outcome = FirstOutcome<Value>()
+  // Only the first outcome counts.
+  let (outcomes, outcome) = AsyncStream.makeStream(
+    of: Result<Value, CarrierFailure>.self, bufferingPolicy: .bufferingOldest(1))
   let result = await withTaskGroup(of: Void.self) { group in
     group.addTask {
       await progress.watch(quiet: quiet, longest: longest)
       // The outcome first: work that ends early because it is abandoned may not succeed.
-      outcome.set(
+      outcome.yield(
         .failure(CarrierFailure(.unreachable, "The storage does not answer; Kith tries again.")))
       progress.abandon()
     }
     let result = await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        outcome.resume(continuation)
-        threads.submit { mayRun in
-          // If it is abandoned, the outcome is set.
-          guard mayRun, !progress.isAbandoned else {
-            return outcome.set(
-              .failure(CarrierFailure(.unreachable, "The storage is not used any more.")))
-          }
-          do throws(CarrierFailure) {
-            outcome.set(.success(try work(progress)))
-          } catch {
-            outcome.set(.failure(error))
-          }
+      threads.submit { mayRun in
+        // If it is abandoned, the outcome is there.
+        guard mayRun, !progress.isAbandoned else {
+          outcome.yield(
+            .failure(CarrierFailure(.unreachable, "The storage is not used any more.")))
+          return
+        }
+        do throws(CarrierFailure) {
+          outcome.yield(.success(try work(progress)))
+        } catch {
+          outcome.yield(.failure(error))
         }
       }
+      return await outcomes.first { _ in true }
     } onCancel: {
-      outcome.set(.failure(CarrierFailure(.unreachable, "The operation was cancelled.")))
+      outcome.finish()
       progress.abandon()
     }
     group.cancelAll()
     return result
   }
+  guard let result else { throw CarrierFailure(.unreachable, "The operation was cancelled.") }
   return try result.get()
-}
-
-/// The first of several outcomes; later ones are dropped.
-private final class FirstOutcome<Value: Sendable>: Sendable {
-  typealias Outcome = Result<Value, CarrierFailure>
-
-  private enum State {
-    case waiting(CheckedContinuation<Outcome, Never>?)
-    case early(Outcome)
-    case done
-  }
-
-  private let state = Mutex(State.waiting(nil))
-
-  func resume(_ continuation: CheckedContinuation<Outcome, Never>) {
-    let outcome: Outcome? = state.withLock { state in
-      guard case .early(let outcome) = state else {
-        state = .waiting(continuation)
-        return nil
-      }
-      state = .done
-      return outcome
-    }
-    if let outcome { continuation.resume(returning: outcome) }
-  }
-
-  func set(_ outcome: Outcome) {
-    let continuation: CheckedContinuation<Outcome, Never>? = state.withLock { state in
-      guard case .waiting(let continuation) = state else { return nil }
-      state = continuation == nil ? .early(outcome) : .done
-      return continuation
-    }
-    continuation?.resume(returning: outcome)
-  }
 }

@@ -189,13 +189,8 @@ struct XMLScanner {
 }
 
 extension XMLScanner {
-  /// Calls a function with the path and the text of each element, when the element ends.
-  ///
-  /// - Parameters:
-  ///   - bytes: The document.
-  ///   - visit: Takes the names from the root to the element, and the text right inside it, trimmed
-  ///     of nothing.
-  /// - Throws: ``Malformed``, also if `visit` throws it.
+  /// Calls a function when an element ends, with the names from the root to the element, and the text
+  /// right inside it, not trimmed.
   static func forEachElement(
     of bytes: [UInt8], _ visit: (_ path: [String], _ text: String) throws(Malformed) -> Void
   ) throws(Malformed) {

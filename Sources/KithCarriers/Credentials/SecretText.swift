@@ -1,26 +1,20 @@
 import Glibc
+import KithCrypto
 
-/// A secret's bytes, overwritten with zeros at the end of its life. It never shows in descriptions.
-package final class SecretText: @unchecked Sendable, CustomStringConvertible, CustomReflectable {
-  // Unchecked: the memory is written only in `init` and `deinit`.
-  private let bytes: UnsafeMutableRawBufferPointer
+/// A secret in guarded memory. It never shows in descriptions.
+package final class SecretText: Sendable, CustomStringConvertible, CustomReflectable {
+  private let bytes: SecretBytes
 
   /// Copies bytes; the source keeps its own.
   init(_ source: some Collection<UInt8>) {
-    bytes = .allocate(byteCount: source.count, alignment: 1)
-    bytes.copyBytes(from: source)
-  }
-
-  deinit {
-    if let base = bytes.baseAddress { explicit_bzero(base, bytes.count) }
-    bytes.deallocate()
+    bytes = SecretBytes(count: source.count) { $0.copyBytes(from: source) }
   }
 
   /// The pointer is valid only during the call.
   func withUnsafeBytes<Value, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Value
   ) throws(Failure) -> Value {
-    try body(UnsafeRawBufferPointer(bytes))
+    try bytes.withUnsafeBytes(body)
   }
 
   /// Says that it is a secret.
@@ -32,7 +26,7 @@ package final class SecretText: @unchecked Sendable, CustomStringConvertible, Cu
   func withCString<Value>(_ body: (UnsafePointer<CChar>) -> Value) -> Value {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytes.count + 1) { copy in
       copy.initialize(repeating: 0)
-      UnsafeMutableRawBufferPointer(copy).copyMemory(from: UnsafeRawBufferPointer(bytes))
+      bytes.withUnsafeBytes { UnsafeMutableRawBufferPointer(copy).copyMemory(from: $0) }
       defer { if let base = copy.baseAddress { explicit_bzero(base, copy.count) } }
       return copy.baseAddress.map { body(UnsafePointer($0)) } ?? body("")
     }

@@ -19,12 +19,10 @@ final class FolderCarrier: CarrierStorage {
     self.quiet = quiet
   }
 
-  /// Makes the place, and the folder if it is missing.
   func makePlace(_ place: String) async throws(CarrierFailure) {
     try await at(place, "make the folder", creating: true) { _, _ in }
   }
 
-  /// Lists the regular files whose names are objects'.
   func list(
     _ place: String, limit: Int
   ) async throws(CarrierFailure) -> [CarrierObject] {
@@ -53,7 +51,6 @@ final class FolderCarrier: CarrierStorage {
     return objects
   }
 
-  /// Reads a file; nil if there is none of that name, or it is no regular file.
   func get(
     _ name: String, from place: String, limit: Int
   ) async throws(CarrierFailure) -> [UInt8]? {
@@ -63,7 +60,6 @@ final class FolderCarrier: CarrierStorage {
     }
   }
 
-  /// Writes a temporary file, makes it durable and renames it.
   func put(
     _ bytes: [UInt8], as name: String, in place: String
   ) async throws(CarrierFailure) {
@@ -75,7 +71,6 @@ final class FolderCarrier: CarrierStorage {
     }
   }
 
-  /// Removes a file.
   func delete(_ name: String, from place: String) async throws(CarrierFailure) {
     try ObjectNames.checked(name)
     try await at(place, "delete from the folder") { folder, _ throws(CarrierFailure) in

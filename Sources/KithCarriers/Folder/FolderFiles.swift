@@ -19,12 +19,6 @@ extension FolderPlace {
 
   /// A file's bytes; nil if there is none, or it is no regular file.
   ///
-  /// - Parameters:
-  ///   - name: The file's name.
-  ///   - limit: The most bytes to return.
-  ///   - isSecond: Whether this is the second try.
-  ///   - work: Counts as progress, and says whether to go on.
-  /// - Returns: The bytes.
   /// - Throws: ``CarrierFailure/Code/tooMuch`` beyond the limit, and failed system calls.
   func read(
     _ name: String, limit: Int, isSecond: Bool = false, _ work: BlockingWork

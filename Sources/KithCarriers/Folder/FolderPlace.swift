@@ -10,13 +10,7 @@ struct FolderPlace: ~Copyable {
   let directories: [String]
   let directory: OpenFile
 
-  /// Opens a place.
-  ///
-  /// - Parameters:
-  ///   - path: The carrier's folder. It may be a symbolic link, because a person named it.
-  ///   - directories: The directories of the place below it, which may not.
-  ///   - creating: Whether to make what is missing.
-  /// - Throws: The first system call's failure.
+  /// The folder may be a symbolic link, because a person named it; the directories below it may not.
   init(path: String, directories: [String], creating: Bool = false) throws(SystemCallFailure) {
     self.path = path
     self.directories = directories

@@ -2,11 +2,7 @@ import Glibc
 import Kith
 
 extension CarrierFailure {
-  /// A failed system call on a folder.
-  ///
-  /// - Parameters:
-  ///   - code: `errno`.
-  ///   - action: The action that failed, for the message: “write to the folder”.
+  /// A failed system call on a folder; `action` is for the message: “write to the folder”.
   init(errno code: Int32, _ action: String) {
     let kind: Code
     let remedy: String
@@ -28,10 +24,7 @@ extension CarrierFailure {
   }
 }
 
-/// Calls again for as long as a signal interrupts the call.
-///
-/// - Returns: The call's result, never negative.
-/// - Throws: ``SystemCallFailure`` with its `errno`.
+/// Calls again for as long as a signal interrupts the call. The result is never negative.
 @discardableResult
 func systemCall<Number: FixedWidthInteger>(
   _ call: () -> Number

@@ -34,7 +34,7 @@ struct CurlLibrary: @unchecked Sendable {
   private static let loaded: CurlLibrary? = {
     for name in names {
       // It stays loaded: its threads and its TLS library cannot be unloaded.
-      if let library = dlopen(name, RTLD_NOW | RTLD_LOCAL), let curl = CurlLibrary(library) {
+      if let library = dlopen(name, RTLD_NOW | RTLD_LOCAL), let curl = try? CurlLibrary(library) {
         return curl
       }
     }
@@ -51,43 +51,30 @@ struct CurlLibrary: @unchecked Sendable {
     return loaded
   }
 
-  private init?(_ library: Handle) {
-    func find(_ name: String) -> Handle? { dlsym(library, name) }
-    guard let globalInit = find("curl_global_init"), let easyInit = find("curl_easy_init"),
-      let easyCleanup = find("curl_easy_cleanup"), let setOption = find("curl_easy_setopt"),
-      let getInformation = find("curl_easy_getinfo"), let multiInit = find("curl_multi_init"),
-      let multiCleanup = find("curl_multi_cleanup"), let multiAdd = find("curl_multi_add_handle"),
-      let multiRemove = find("curl_multi_remove_handle"),
-      let multiPerform = find("curl_multi_perform"), let multiPoll = find("curl_multi_poll"),
-      let multiWakeup = find("curl_multi_wakeup"), let multiRead = find("curl_multi_info_read"),
-      let listAppend = find("curl_slist_append"), let listFree = find("curl_slist_free_all")
-    else { return nil }
-    typealias Start = @convention(c) (Int) -> Int32
+  /// - Throws: If a function is missing.
+  private init(_ library: Handle) throws {
+    struct Missing: Error {}
+    func find<Function>(_ name: String) throws(Missing) -> Function {
+      guard let address = dlsym(library, name) else { throw Missing() }
+      return unsafeBitCast(address, to: Function.self)
+    }
+    let start: @convention(c) (Int) -> Int32 = try find("curl_global_init")
     let everything = 3
-    guard unsafeBitCast(globalInit, to: Start.self)(everything) == 0 else { return nil }
-    self.easyInit = unsafeBitCast(easyInit, to: (@convention(c) () -> Handle?).self)
-    self.easyCleanup = unsafeBitCast(easyCleanup, to: (@convention(c) (Handle) -> Void).self)
-    self.setOption = setOption
-    self.getInformation = getInformation
-    self.multiInit = unsafeBitCast(multiInit, to: (@convention(c) () -> Handle?).self)
-    self.multiCleanup = unsafeBitCast(multiCleanup, to: (@convention(c) (Handle) -> Int32).self)
-    self.multiAdd = unsafeBitCast(multiAdd, to: (@convention(c) (Handle, Handle) -> Int32).self)
-    self.multiRemove = unsafeBitCast(
-      multiRemove, to: (@convention(c) (Handle, Handle) -> Int32).self)
-    self.multiPerform = unsafeBitCast(
-      multiPerform,
-      to: (@convention(c) (Handle, UnsafeMutablePointer<Int32>) -> Int32).self)
-    self.multiPoll = unsafeBitCast(
-      multiPoll,
-      to: (@convention(c) (Handle, Handle?, UInt32, Int32, UnsafeMutablePointer<Int32>?) -> Int32)
-        .self)
-    self.multiWakeup = unsafeBitCast(multiWakeup, to: (@convention(c) (Handle) -> Int32).self)
-    self.multiRead = unsafeBitCast(
-      multiRead,
-      to: (@convention(c) (Handle, UnsafeMutablePointer<Int32>) -> UnsafeMutableRawPointer?).self)
-    self.listAppend = unsafeBitCast(
-      listAppend, to: (@convention(c) (Handle?, UnsafePointer<CChar>) -> Handle?).self)
-    self.listFree = unsafeBitCast(listFree, to: (@convention(c) (Handle?) -> Void).self)
+    guard start(everything) == 0 else { throw Missing() }
+    easyInit = try find("curl_easy_init")
+    easyCleanup = try find("curl_easy_cleanup")
+    setOption = try find("curl_easy_setopt")
+    getInformation = try find("curl_easy_getinfo")
+    multiInit = try find("curl_multi_init")
+    multiCleanup = try find("curl_multi_cleanup")
+    multiAdd = try find("curl_multi_add_handle")
+    multiRemove = try find("curl_multi_remove_handle")
+    multiPerform = try find("curl_multi_perform")
+    multiPoll = try find("curl_multi_poll")
+    multiWakeup = try find("curl_multi_wakeup")
+    multiRead = try find("curl_multi_info_read")
+    listAppend = try find("curl_slist_append")
+    listFree = try find("curl_slist_free_all")
   }
 
   // An option that this libcurl does not know fails the request: none of them may be left out.

@@ -98,9 +98,7 @@ final class HTTPConnection: @unchecked Sendable {
       && password.withCString { curl.set(easy, .password, UnsafeRawPointer($0)) }
   }
 
-  /// Runs the transfer to its end.
-  ///
-  /// - Returns: libcurl's result.
+  /// Runs the transfer to its end, and returns libcurl's result.
   private func perform(_ work: BlockingWork) -> Int32 {
     ignoreBrokenPipes()
     let (curl, multi) = (curl, Pointer(multi))

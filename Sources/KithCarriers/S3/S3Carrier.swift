@@ -74,7 +74,6 @@ final class S3Carrier: CarrierStorage {
       .tooMuch, "A listing of the bucket has more than \(CarrierLimits.pages) answers.")
   }
 
-  /// Gets an object; nil if the bucket has no such key.
   func get(
     _ name: String, from place: String, limit: Int
   ) async throws(CarrierFailure) -> [UInt8]? {
@@ -106,7 +105,6 @@ final class S3Carrier: CarrierStorage {
     throw CarrierFailure(s3: answer, from: client.address)
   }
 
-  /// Warns if the bucket keeps versions.
   func warnings(for place: String) async throws(CarrierFailure) -> [String] {
     let answer = try await send("GET", query: [("versioning", "")])
     guard answer.status == 200 else { throw CarrierFailure(s3: answer, from: client.address) }

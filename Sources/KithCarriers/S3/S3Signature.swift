@@ -1,5 +1,5 @@
 import CSodium
-import Glibc
+import FoundationEssentials
 
 /// Signature version 4 of Amazon Web Services, with a hash of the body.
 struct S3Signature {
@@ -8,17 +8,9 @@ struct S3Signature {
   var region: String
   var service = "s3"
 
-  /// The header `Authorization` of a request.
-  ///
-  /// - Parameters:
-  ///   - method: The method.
-  ///   - path: The path as it is sent, percent-encoded once.
-  ///   - query: Names and values, not encoded.
-  ///   - headers: All headers that are signed, among them `host` and `x-amz-date`; names in small
-  ///     letters.
-  ///   - bodyHash: SHA-256 of the body, in hex.
-  ///   - date: As ``date(_:)`` gives it.
-  /// - Returns: The header's value.
+  /// The header `Authorization` of a request, which signs all given headers, among them `host` and
+  /// `x-amz-date`; their names are in small letters. The path is percent-encoded once, the query not.
+  /// `bodyHash` is SHA-256 in hex.
   func authorization(
     method: String, path: String, query: [(name: String, value: String)],
     headers: [(name: String, value: String)], bodyHash: String, date: String
@@ -51,12 +43,8 @@ struct S3Signature {
 
   /// A time as `20130524T000000Z`, from seconds since 1970.
   static func date(_ seconds: Int) -> String {
-    var seconds = seconds
-    var date = tm()
-    gmtime_r(&seconds, &date)
-    func digits(_ number: Int32) -> String { (number < 10 ? "0" : "") + String(number) }
-    return "\(date.tm_year + 1900)\(digits(date.tm_mon + 1))\(digits(date.tm_mday))T"
-      + "\(digits(date.tm_hour))\(digits(date.tm_min))\(digits(date.tm_sec))Z"
+    Date(timeIntervalSince1970: Double(seconds)).formatted(
+      Date.ISO8601FormatStyle(dateSeparator: .omitted, timeSeparator: .omitted))
   }
 
   private func signature(of text: String, _ day: String) -> [UInt8] {

@@ -15,11 +15,8 @@ final class WebDAVCarrier: CarrierStorage {
   init(
     _ url: WebAddress, _ credentials: CarrierCredentials, _ options: CarrierOptions
   ) throws(CarrierFailure) {
-    switch credentials {
-    case .none, .password: break
-    case .bearer where url.isSecure || HostRules.isLoopback(url.host): break
-    case .bearer: throw CarrierFailure(.denied, "A token is not sent without TLS; use https.")
-    case .s3: throw CarrierFailure(.denied, "An access key cannot sign in to WebDAV.")
+    if case .bearer = credentials, !url.isSecure, !HostRules.isLoopback(url.host) {
+      throw CarrierFailure(.denied, "A token is not sent without TLS; use https.")
     }
     client = HTTPClient(url, options)
     self.credentials = credentials
@@ -53,7 +50,6 @@ final class WebDAVCarrier: CarrierStorage {
     return objects
   }
 
-  /// Gets an object; nil if the collection has none of that name.
   func get(
     _ name: String, from place: String, limit: Int
   ) async throws(CarrierFailure) -> [UInt8]? {
