@@ -13,18 +13,6 @@ package struct SeededEntropy: RandomNumberGenerator, Entropy {
     key = withUnsafeBytes(of: seed.littleEndian) { Blake2b.digest256(Array($0)) }
   }
 
-  package mutating func next() -> UInt64 {
-    var number: UInt64 = 0
-    withUnsafeMutableBytes(of: &number) { fill($0) }
-    return UInt64(littleEndian: number)
-  }
-
-  package mutating func bytes(_ count: Int) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: count)
-    bytes.withUnsafeMutableBytes { fill($0) }
-    return bytes
-  }
-
   package mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) {
     var nonce = callCount.littleEndian
     callCount += 1

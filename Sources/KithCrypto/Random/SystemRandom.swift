@@ -6,19 +6,6 @@ package struct SystemRandom: RandomNumberGenerator, Entropy {
     Sodium.start()
   }
 
-  package mutating func next() -> UInt64 {
-    var number: UInt64 = 0
-    withUnsafeMutableBytes(of: &number) { fill($0) }
-    return number
-  }
-
-  package mutating func bytes(_ count: Int) -> [UInt8] {
-    [UInt8](unsafeUninitializedCapacity: count) { buffer, initializedCount in
-      randombytes_buf(UnsafeMutableRawBufferPointer(buffer).bytePointer, count)
-      initializedCount = count
-    }
-  }
-
   package mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) {
     randombytes_buf(buffer.bytePointer, buffer.count)
   }

@@ -118,8 +118,8 @@ struct CodeExchangeTests {
   @Test func theWorkedExampleOfTheProtocol() throws {
     struct Repeated: Entropy {
       var all: [UInt8]
-      mutating func bytes(_ count: Int) -> [UInt8] {
-        [UInt8](repeating: all.removeFirst(), count: count)
+      mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) {
+        buffer.initializeMemory(as: UInt8.self, repeating: all.removeFirst())
       }
     }
     func hex(_ bytes: some Sequence<UInt8>) -> String {

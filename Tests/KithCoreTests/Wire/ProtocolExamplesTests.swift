@@ -10,7 +10,9 @@ import Testing
   /// Draws one byte repeated.
   private struct Repeated: Entropy {
     var byte: UInt8
-    mutating func bytes(_ count: Int) -> [UInt8] { [UInt8](repeating: byte, count: count) }
+    mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) {
+      buffer.initializeMemory(as: UInt8.self, repeating: byte)
+    }
   }
 
   private static func keys(_ signing: UInt8, _ box: UInt8, _ transport: UInt8) -> DeviceKeys {
