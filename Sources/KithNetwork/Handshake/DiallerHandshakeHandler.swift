@@ -63,13 +63,9 @@ final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHand
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     guard !isOver else { return }
-    var incoming = unwrapInboundIn(data)
-    buffer.append(&incoming)
+    buffer.append(unwrapInboundIn(data))
     do {
-      guard let message = try buffer.next() else {
-        if buffer.isOverLimit { fail(.wrongMessage, context) }
-        return
-      }
+      guard let message = try buffer.next() else { return }
       guard let payload = try? exchange.read(message), let key = exchange.remoteStaticKey else {
         return fail(.wrongMessage, context)
       }

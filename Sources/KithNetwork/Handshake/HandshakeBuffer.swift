@@ -18,8 +18,8 @@ struct HandshakeBuffer {
     bytes.getInteger(at: bytes.readerIndex, as: UInt16.self).map { Int($0) }
   }
 
-  mutating func append(_ incoming: inout ByteBuffer) {
-    bytes.writeBuffer(&incoming)
+  mutating func append(_ incoming: ByteBuffer) {
+    bytes.writeImmutableBuffer(incoming)
   }
 
   /// Nil: more bytes are needed.
@@ -34,8 +34,6 @@ struct HandshakeBuffer {
     consumed += frameBytes
     return bytes.readBytes(length: length)
   }
-
-  var isOverLimit: Bool { consumed + bytes.readableBytes > NetworkLimits.handshakeBytes }
 
   /// The bytes after the last message.
   mutating func takeRest() -> ByteBuffer {

@@ -13,17 +13,16 @@ protocol ListenerHandshakeOwner: AnyObject {
   func finished(
     _ exchange: NoiseExchange, payload: [UInt8], pskIndex: Int, context: ChannelHandlerContext
   ) -> SessionHandler?
+  /// Called once, unless there is a next handler.
   func failed(_ failure: ListenerHandshakeFailure)
-  /// The connection closed without a next handler.
-  func closed()
 }
 
 enum ListenerHandshakeFailure {
   /// No valid message 1 or 3.
   case wrongMessage
-  /// No complete message 1 came in time.
+  /// No complete message 1 came in time, or before the connection closed.
   case noFirstMessage
-  /// No complete message 3 came in time.
+  /// The same of message 3.
   case noThirdMessage
 }
 
@@ -67,16 +66,7 @@ final class ListenerHandshakeHandler: ChannelInboundHandler, RemovableChannelHan
 
   func channelInactive(context: ChannelHandlerContext) {
     deadline?.cancel()
-    switch stage {
-    case .finished:
-      break
-    case .awaitingThird:
-      owner.failed(.noThirdMessage)
-      owner.closed()
-    case .awaitingFirst, .silent:
-      owner.closed()
-    }
-    stage = .finished
+    end(as: .finished)
     context.fireChannelInactive()
   }
 
@@ -85,9 +75,9 @@ final class ListenerHandshakeHandler: ChannelInboundHandler, RemovableChannelHan
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    var incoming = unwrapInboundIn(data)
+    let incoming = unwrapInboundIn(data)
     if case .silent = stage { return discard(incoming.readableBytes, context) }
-    buffer.append(&incoming)
+    buffer.append(incoming)
     do {
       while let message = try buffer.next() {
         switch stage {
@@ -97,7 +87,6 @@ final class ListenerHandshakeHandler: ChannelInboundHandler, RemovableChannelHan
         }
         guard case .awaitingThird = stage else { return }
       }
-      if buffer.isOverLimit { fall(context) }
     } catch {
       fall(context)
     }
@@ -144,13 +133,17 @@ final class ListenerHandshakeHandler: ChannelInboundHandler, RemovableChannelHan
   }
 
   private func expire(_ context: ChannelHandlerContext) {
+    if case .finished = stage { return }
+    end(as: .silent)
+    context.close(promise: nil)
+  }
+
+  private func end(as last: Stage) {
     switch stage {
     case .awaitingFirst: owner.failed(.noFirstMessage)
     case .awaitingThird: owner.failed(.noThirdMessage)
-    case .silent: break
-    case .finished: return
+    case .silent, .finished: break
     }
-    stage = .silent
-    context.close(promise: nil)
+    stage = last
   }
 }

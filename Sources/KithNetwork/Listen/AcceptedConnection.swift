@@ -56,6 +56,4 @@ final class AcceptedConnection: ListenerHandshakeOwner {
     if !isRefused { transport.counters.update { $0.handshakeFailures += 1 } }
     if isStranger, failure == .wrongMessage { transport.delegate.strangerRefused(host) }
   }
-
-  func closed() {}
 }

@@ -56,18 +56,14 @@ final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     if case .over = stage { return }
-    var incoming = unwrapInboundIn(data)
-    buffer.append(&incoming)
+    buffer.append(unwrapInboundIn(data))
     if case .awaitingHello = stage, let length = buffer.nextLength,
       length >= NetworkLimits.leastFirstMessageBytes
     {
       return giveWay(to: withoutCode, context)
     }
     do {
-      guard let message = try buffer.next() else {
-        if buffer.isOverLimit { context.close(promise: nil) }
-        return
-      }
+      guard let message = try buffer.next() else { return }
       switch stage {
       case .awaitingHello: awaitTurn(message, context)
       case .awaitingProof: check(message, context)

@@ -60,13 +60,9 @@ final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     if case .over = stage { return }
-    var incoming = unwrapInboundIn(data)
-    buffer.append(&incoming)
+    buffer.append(unwrapInboundIn(data))
     do {
-      guard let message = try buffer.next() else {
-        if buffer.isOverLimit { giveUp(context) }
-        return
-      }
+      guard let message = try buffer.next() else { return }
       if message.count == 1 { return refused(message[0], context) }
       switch stage {
       case .awaitingOffer: try prove(message, context)

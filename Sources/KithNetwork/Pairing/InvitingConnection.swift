@@ -6,24 +6,17 @@ internal import NIOCore
 final class InvitingConnection: ListenerHandshakeOwner {
   private let listener: PairingListener
   private let id: UInt64
-  private var isExchanging = false
+  private var isExchanging: Bool
   /// Another exchange was under way, so this one spends no try.
   private var isTurnedAway = false
-  /// Nil: the joiner has the token.
+  /// Of a joiner that has proved the code; nil: the joiner has the token.
   private let codeKey: SharedPresharedKey?
 
-  init(listener: PairingListener, id: UInt64) {
-    self.listener = listener
-    self.id = id
-    codeKey = nil
-  }
-
-  /// The joiner has proved the code.
-  init(listener: PairingListener, id: UInt64, codeKey: SharedPresharedKey) {
+  init(listener: PairingListener, id: UInt64, codeKey: SharedPresharedKey? = nil) {
     self.listener = listener
     self.id = id
     self.codeKey = codeKey
-    isExchanging = true
+    isExchanging = codeKey != nil
   }
 
   func presharedKeys() -> [SharedPresharedKey] { [codeKey ?? listener.token] }
@@ -62,14 +55,6 @@ final class InvitingConnection: ListenerHandshakeOwner {
     case .wrongMessage, .noThirdMessage:
       if !isTurnedAway, codeKey == nil { listener.spendTry() }
     }
-    endExchange()
-  }
-
-  func closed() {
-    endExchange()
-  }
-
-  private func endExchange() {
     guard isExchanging else { return }
     isExchanging = false
     listener.finishExchange()

@@ -7,7 +7,6 @@ package struct PairingConfiguration: Sendable {
   package var handshakeTimeout: Duration = .seconds(5)
   /// For a joiner with a code.
   package var turnTimeout: Duration = .seconds(20)
-  package var connectTimeout: Duration = .seconds(5)
   /// Until the last bytes of a closed exchange are taken.
   package var lingerTimeout: Duration = .seconds(2)
 

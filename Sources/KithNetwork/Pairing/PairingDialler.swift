@@ -58,8 +58,7 @@ package struct PairingDialler: Sendable {
     let linger = configuration.lingerTimeout
     let (channels, outcome) = AsyncThrowingStream<PairingChannel, any Error>.makeStream()
     let connected = Bootstraps.connect(
-      group, to: address, connectTimeout: configuration.connectTimeout,
-      userTimeout: configuration.handshakeTimeout
+      group, to: address, userTimeout: configuration.handshakeTimeout
     ) {
       try handler(
         JoiningConnection(address: address, linger: linger, answer: answer, outcome: outcome))

@@ -186,8 +186,7 @@ extension FuzzTarget {
       var buffer = HandshakeBuffer()
       var messages: [[UInt8]] = []
       for start in stride(from: 0, to: bytes.count, by: width) {
-        var piece = ByteBuffer(bytes: bytes[start..<min(bytes.count, start + width)])
-        buffer.append(&piece)
+        buffer.append(ByteBuffer(bytes: bytes[start..<min(bytes.count, start + width)]))
         do {
           while let message = try buffer.next() { messages.append(message) }
         } catch {
