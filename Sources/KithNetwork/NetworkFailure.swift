@@ -37,13 +37,9 @@ package struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertibl
 
   package init(listeningOn host: String, port: Int, _ error: any Error) {
     let reason: Reason =
-      switch error {
-      case let error as IOError:
-        switch error.errnoCode {
-        case EADDRINUSE: .portTaken
-        case EADDRNOTAVAIL: .notLocal
-        default: Self.reason(error.errnoCode)
-        }
+      switch (error as? IOError)?.errnoCode {
+      case EADDRINUSE: .portTaken
+      case EADDRNOTAVAIL: .notLocal
       default: Self.reason(error)
       }
     self.init(host: host, port: UInt16(clamping: port), reason: reason)

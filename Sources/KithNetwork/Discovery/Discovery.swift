@@ -102,7 +102,8 @@ package final class Discovery: Sendable {
   }
 
   private func beat() {
-    let (random, nonce) = (transport.entropy.fraction(), transport.entropy.nonce())
+    let random = transport.entropy.fraction()
+    let nonce = transport.entropy.use { $0.draw(BoxNonce.self) }
     let counter = state.withLock { state in
       let wait = state.schedule.next(random: random)
       schedule(wait, &state)

@@ -12,7 +12,7 @@ struct NoiseParameters: Sendable {
   let entropy: SharedEntropy
 
   func start(_ role: HandshakeRole, psk: SharedPresharedKey) throws(NoiseError) -> NoiseExchange {
-    let ephemeral = entropy.transportKey()
+    let ephemeral = entropy.use { TransportPrivateKey(random: &$0) }
     return NoiseExchange(
       try HandshakeState(
         protocol: NoiseProtocol(Self.name), role: role, prologue: prologue,

@@ -9,11 +9,6 @@ final class SharedEntropy: Sendable {
     self.source = Mutex(source)
   }
 
-  /// For one handshake.
-  func transportKey() -> TransportPrivateKey {
-    source.withLock { TransportPrivateKey(random: &$0) }
-  }
-
   func use<R: ~Copyable & Sendable, E: Error>(
     _ body: (inout any Entropy) throws(E) -> R
   ) throws(E) -> R {
@@ -27,9 +22,5 @@ final class SharedEntropy: Sendable {
 
   private func number(ofBytes count: Int) -> UInt64 {
     source.withLock { $0.bytes(count) }.reduce(0) { $0 << 8 | UInt64($1) }
-  }
-
-  func nonce() -> BoxNonce {
-    source.withLock { $0.draw() }
   }
 }

@@ -210,23 +210,16 @@ extension PairingChannel: SessionSink {
   /// Too many waiting messages end the exchange.
   func received(_ message: [UInt8]) {
     if let owner { return owner.received(message) }
-    enum Step {
-      case hand(CheckedContinuation<[UInt8], any Error>)
-      case keep
-      case abort
+    var isFull = false
+    let waiter = state.withLock { state -> CheckedContinuation<[UInt8], any Error>? in
+      if let waiter = state.waiter.take() { return waiter }
+      guard state.end == nil else { return nil }
+      isFull = state.messages.count >= NetworkLimits.pairingQueuedMessages
+      if !isFull { state.messages.append(message) }
+      return nil
     }
-    let step: Step = state.withLock { state in
-      if let waiter = state.waiter.take() { return .hand(waiter) }
-      guard state.end == nil else { return .keep }
-      guard state.messages.count < NetworkLimits.pairingQueuedMessages else { return .abort }
-      state.messages.append(message)
-      return .keep
-    }
-    switch step {
-    case .hand(let waiter): waiter.resume(returning: message)
-    case .keep: break
-    case .abort: abort(.closed)
-    }
+    waiter?.resume(returning: message)
+    if isFull { abort(.closed) }
   }
 
   func receivedBytes(_ count: Int) {}

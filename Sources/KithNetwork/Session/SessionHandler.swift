@@ -26,7 +26,7 @@ final class SessionHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  private let codec: MessageCodec
+  let codec: MessageCodec
   private let sink: any SessionSink
   private var silenceTimeout: TimeAmount?
   private var buffer = ByteBuffer()
@@ -45,12 +45,6 @@ final class SessionHandler: ChannelInboundHandler {
     self.codec = codec
     self.sink = sink
     self.silenceTimeout = silenceTimeout
-  }
-
-  /// For received messages.
-  var messageLimit: Int {
-    get { codec.messageLimit }
-    set { codec.messageLimit = newValue }
   }
 
   var quietTime: TimeAmount { (context?.eventLoop.now ?? lastRead) - lastRead }
