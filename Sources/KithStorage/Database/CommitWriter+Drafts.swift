@@ -48,15 +48,11 @@ extension CommitWriter {
     freeDraftRows.append(id)
   }
 
-  /// Deletes rows that no new draft reused. Writes the clock if no draft holds it.
-  mutating func finishDrafts() throws {
-    for row in freeDraftRows { try statements.run("DELETE FROM draft WHERE id = ?", .integer(row)) }
-    freeDraftRows = []
+  /// Writes the clock if no draft holds it.
+  mutating func finishClock() throws {
     // A clock without a draft is written even if unchanged: it shows whether the disk accepts
     // writes again.
     if (hasNewClock && !hasNewDraft) || !index.drafts.isClockKept { try writeClock() }
-    hasNewClock = false
-    hasNewDraft = false
   }
 
   private mutating func writeClock() throws {

@@ -23,12 +23,4 @@ extension CommitWriter {
     else { return }
     freePastValueRows.append(id)
   }
-
-  /// Deletes rows that no new value reused.
-  mutating func finishPastValues() throws {
-    for row in freePastValueRows {
-      try statements.run("DELETE FROM past_value WHERE id = ?", .integer(row))
-    }
-    freePastValueRows = []
-  }
 }

@@ -4,7 +4,7 @@ import KithCore
 import KithCrypto
 
 /// Turns mutations into as few SQL statements as possible: each touched row may dirty a page, and
-/// each dirty page is written before the commit counts.
+/// each dirty page is written before the commit counts. Each commit has a writer of its own.
 struct CommitWriter {
   let database: Database
   let statements: Statements
@@ -46,10 +46,13 @@ struct CommitWriter {
     try beginClock(mutations)
     for mutation in mutations { try apply(mutation, seal: seal) }
     try writePending(with: nil)
+    try finishClock()
+    // Rows that nothing new reused.
     for row in freeRows { try statements.run("DELETE FROM change_set WHERE id = ?", .integer(row)) }
-    freeRows = []
-    try finishDrafts()
-    try finishPastValues()
+    for row in freeDraftRows { try statements.run("DELETE FROM draft WHERE id = ?", .integer(row)) }
+    for row in freePastValueRows {
+      try statements.run("DELETE FROM past_value WHERE id = ?", .integer(row))
+    }
   }
 
   private mutating func apply(_ mutation: Mutation, seal: borrowing RowSeal) throws {

@@ -1,4 +1,3 @@
-import Foundation
 import GRDB
 import KithCore
 import KithCrypto
@@ -289,35 +288,33 @@ struct SnapshotReader {
   // MARK: Sealed rows
 
   private mutating func readDrafts(_ seal: borrowing RowSeal) throws {
-    let rows = try Row.fetchCursor(
-      database, sql: "SELECT id, store, ordinal, clock, checksum, sealed FROM draft")
-    while let row = try rows.next() {
-      let ordinal = UInt64(bitPattern: row[2] as Int64)
-      let key = DraftIndex.Key(store: row[1], ordinal: ordinal)
+    try statements.read("SELECT id, store, ordinal, clock, checksum, sealed FROM draft") { row in
+      let id = row.integer(0)
+      let ordinal = UInt64(bitPattern: row.integer(2))
+      let key = DraftIndex.Key(store: row.integer(1), ordinal: ordinal)
       // The table may hold a draft twice.
       guard let store = storesByRow[key.store], index.drafts[key] == nil,
         let bytes = seal.open(row.bytes(5), at: .draft(store, ordinal))
       else { throw damagedRow("draft", ordinal) }
       snapshot.stores[store]?.drafts[ordinal] = bytes
-      var clock: Int64 = row[3]
+      var clock = row.integer(3)
       let checksum = RowChecksum.of([.integer(key.store), ordinal.signed, .integer(clock)])
       // A row without a clock has none that could be wrong.
-      if clock != 0, checksum != row[4] as Int64 {
+      if clock != 0, checksum != row.integer(4) {
         clock = 0
-        index.damaged.drafts.append(row[0])
+        index.damaged.drafts.append(id)
         damage.rows += 1
         damage.mayLackClock = true
       }
       let reading = HybridTime(rawValue: UInt64(bitPattern: clock))
-      index.drafts.insert(DraftIndex.Slot(id: row[0], clock: reading), for: key)
+      index.drafts.insert(DraftIndex.Slot(id: id, clock: reading), for: key)
     }
   }
 
   private mutating func readRefusals(_ seal: borrowing RowSeal) throws {
-    let rows = try Row.fetchCursor(database, sql: "SELECT store, number, sealed FROM refusal")
-    while let row = try rows.next() {
-      let number = UInt64(bitPattern: row[1] as Int64)
-      guard let store = storesByRow[row[0]],
+    try statements.read("SELECT store, number, sealed FROM refusal") { row in
+      let number = UInt64(bitPattern: row.integer(1))
+      guard let store = storesByRow[row.integer(0)],
         let bytes = seal.open(row.bytes(2), at: .refusal(store, number))
       else { throw damagedRow("refusal", number) }
       snapshot.stores[store]?.refusals[number] = bytes
@@ -326,19 +323,17 @@ struct SnapshotReader {
 
   /// A damaged one is dropped: nothing depends on it.
   private mutating func readPastValues(_ seal: borrowing RowSeal) throws {
-    let rows = try Row.fetchCursor(
-      database, sql: "SELECT id, store, number, sealed FROM past_value")
-    while let row = try rows.next() {
-      let id: Int64 = row[0]
+    try statements.read("SELECT id, store, number, sealed FROM past_value") { row in
+      let id = row.integer(0)
       index.lastPastValue = max(index.lastPastValue, id)
-      let number = UInt64(bitPattern: row[2] as Int64)
-      let key = DraftIndex.Key(store: row[1], ordinal: number)
+      let number = UInt64(bitPattern: row.integer(2))
+      let key = DraftIndex.Key(store: row.integer(1), ordinal: number)
       guard let store = storesByRow[key.store], index.pastValues[key] == nil,
         let bytes = seal.open(row.bytes(3), at: .pastValue(store, number))
       else {
         index.damaged.pastValues.append(id)
         damage.rows += 1
-        continue
+        return
       }
       snapshot.stores[store]?.pastValues[number] = bytes
       index.pastValues[key] = id
@@ -349,8 +344,7 @@ struct SnapshotReader {
 extension SnapshotReader {
   /// If one is damaged, all are dropped: the objects are read again.
   fileprivate mutating func readObjects(_ seal: borrowing RowSeal) throws {
-    let rows = try Row.fetchCursor(database, sql: "SELECT carrier, name, sealed FROM object")
-    while let row = try rows.next() {
+    try statements.read("SELECT carrier, name, sealed FROM object") { row in
       let (carrier, name) = (row.bytes(0), row.bytes(1))
       guard let id = try? CarrierID(Digest128(carrier)),
         let object = try? ObjectName(Digest128(name)),
@@ -358,7 +352,7 @@ extension SnapshotReader {
       else {
         index.damaged.hasObjects = true
         damage.rows += 1
-        continue
+        return
       }
       snapshot.carriers[id, default: [:]][object] = bytes
     }
@@ -422,8 +416,4 @@ struct EntryRow {
     self.index = index
     self.box = box
   }
-}
-
-extension Row {
-  fileprivate func bytes(_ column: Int) -> [UInt8] { Array(self[column] as Data) }
 }
