@@ -84,11 +84,7 @@ enum Files {
 
   /// False if this user cannot list it.
   static func isEmptyDirectory(_ path: String) -> Bool {
-    guard let directory = opendir(path) else { return false }
-    defer { closedir(directory) }
-    // `.` and `..` are listed as well.
-    for _ in 0..<2 { if readdir(directory) == nil { return true } }
-    return readdir(directory) == nil
+    (try? FileManager.default.contentsOfDirectory(atPath: path).isEmpty) ?? false
   }
 
   /// Nil unless the path is another user's directory.
