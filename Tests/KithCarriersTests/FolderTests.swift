@@ -94,11 +94,11 @@ struct FolderTests {
     let held = try FolderPlace(path: folder, directories: names, creating: true)
     try held.checkIsThere()
     try FileManager.default.removeItem(atPath: placePath)
-    #expect(throws: SystemCallFailure.self) { try held.checkIsThere() }
+    #expect(throws: FolderFailure.self) { try held.checkIsThere() }
     // One of the same name is another.
     try FileManager.default.createDirectory(
       atPath: placePath, withIntermediateDirectories: false)
-    #expect(throws: SystemCallFailure.self) { try held.checkIsThere() }
+    #expect(throws: FolderFailure.self) { try held.checkIsThere() }
   }
 
   @Test func aPutThatBrokeOffIsReplaced() async throws {
@@ -123,7 +123,7 @@ struct FolderTests {
       (ETIMEDOUT, .unreachable), (EINVAL, .unexpected),
     ])
   func errorsHaveCodes(_ code: Int32, _ expected: CarrierFailure.Code) {
-    #expect(CarrierFailure(errno: code, "write").code == expected)
+    #expect(CarrierFailure(.system(code), "write").code == expected)
   }
 }
 

@@ -27,10 +27,10 @@ final class FolderCarrier: CarrierStorage {
     _ place: String, limit: Int
   ) async throws(CarrierFailure) -> [CarrierObject] {
     let (objects, temporary) = try await at(place, "list the folder") {
-      folder, work throws(CarrierFailure) in
+      folder, work throws(FolderFailure) in
       var objects: [CarrierObject] = []
       var temporary: [String] = []
-      try folder.forEachName { name throws(CarrierFailure) in
+      try folder.forEachName { name throws(FolderFailure) in
         work.progress()
         if Self.isTemporary(name), temporary.count < CarrierLimits.temporaryFiles {
           temporary.append(name)
@@ -39,12 +39,12 @@ final class FolderCarrier: CarrierStorage {
           return !work.isAbandoned
         }
         guard objects.count < limit else {
-          throw CarrierFailure(.tooMuch, "The folder holds more than \(limit) objects.")
+          throw .tooMuch("The folder holds more than \(limit) objects.")
         }
         objects.append(CarrierObject(name: name, bytes: bytes))
         return !work.isAbandoned
       }
-      try mapped("list the folder") { () throws(SystemCallFailure) in try folder.checkIsThere() }
+      try folder.checkIsThere()
       return (objects, temporary)
     }
     await removeOld(temporary, in: place)
@@ -55,7 +55,7 @@ final class FolderCarrier: CarrierStorage {
     _ name: String, from place: String, limit: Int
   ) async throws(CarrierFailure) -> [UInt8]? {
     try ObjectNames.checked(name)
-    return try await at(place, "read from the folder") { folder, work throws(CarrierFailure) in
+    return try await at(place, "read from the folder") { folder, work throws(FolderFailure) in
       try folder.read(name, limit: limit, work)
     }
   }
@@ -64,19 +64,15 @@ final class FolderCarrier: CarrierStorage {
     _ bytes: [UInt8], as name: String, in place: String
   ) async throws(CarrierFailure) {
     try ObjectNames.checked(name)
-    try await at(place, "write to the folder") { folder, work throws(CarrierFailure) in
-      try mapped("write to the folder") { () throws(SystemCallFailure) in
-        try folder.write(bytes, name, work)
-      }
+    try await at(place, "write to the folder") { folder, work throws(FolderFailure) in
+      try folder.write(bytes, name, work)
     }
   }
 
   func delete(_ name: String, from place: String) async throws(CarrierFailure) {
     try ObjectNames.checked(name)
-    try await at(place, "delete from the folder") { folder, _ throws(CarrierFailure) in
-      try mapped("delete from the folder") { () throws(SystemCallFailure) in
-        try folder.remove(name)
-      }
+    try await at(place, "delete from the folder") { folder, _ throws(FolderFailure) in
+      try folder.remove(name)
     }
   }
 
@@ -88,26 +84,32 @@ final class FolderCarrier: CarrierStorage {
     return FolderChanges.stream(path: path, directories: directories, threads)
   }
 
-  /// Opens the place on a thread. Once more if an NFS server has forgotten the directory, because a
-  /// new look-up finds it.
+  /// Runs work on the place's directory on a thread. `action` is for the message if it fails.
   private func at<Value: Sendable>(
     _ place: String, _ action: String, creating: Bool = false,
     _ body:
-      @escaping @Sendable (borrowing FolderPlace, BlockingWork) throws(CarrierFailure) ->
-      Value
+      @escaping @Sendable (borrowing FolderPlace, BlockingWork) throws(FolderFailure) -> Value
   ) async throws(CarrierFailure) -> Value {
     let path = path
     let directories = try ObjectNames.directories(of: place)
     return try await onThread(of: threads, quiet: quiet) {
       work throws(CarrierFailure) in
-      let folder = try mapped(action) { () throws(SystemCallFailure) in
-        do throws(SystemCallFailure) {
-          return try FolderPlace(path: path, directories: directories, creating: creating)
-        } catch  where error.code == ESTALE {
-          return try FolderPlace(path: path, directories: directories, creating: creating)
-        }
+      do throws(FolderFailure) {
+        return try body(Self.open(path, directories, creating), work)
+      } catch {
+        throw CarrierFailure(error, action)
       }
-      return try body(folder, work)
+    }
+  }
+
+  /// Once more if an NFS server has forgotten the directory, because a new look-up finds it.
+  private static func open(
+    _ path: String, _ directories: [String], _ creating: Bool
+  ) throws(FolderFailure) -> FolderPlace {
+    do throws(FolderFailure) {
+      return try FolderPlace(path: path, directories: directories, creating: creating)
+    } catch  where error == .system(ESTALE) {
+      return try FolderPlace(path: path, directories: directories, creating: creating)
     }
   }
 
@@ -129,16 +131,5 @@ final class FolderCarrier: CarrierStorage {
     try? await at(place, "delete from the folder") { folder, _ in
       for name in old { try? folder.remove(name) }
     }
-  }
-}
-
-/// Adds to a failed system call the action that it was part of.
-func mapped<Value: ~Copyable>(
-  _ action: String, _ body: () throws(SystemCallFailure) -> Value
-) throws(CarrierFailure) -> Value {
-  do throws(SystemCallFailure) {
-    return try body()
-  } catch {
-    throw CarrierFailure(errno: error.code, action)
   }
 }

@@ -11,7 +11,7 @@ struct FolderPlace: ~Copyable {
   let directory: OpenFile
 
   /// The folder may be a symbolic link, because a person named it; the directories below it may not.
-  init(path: String, directories: [String], creating: Bool = false) throws(SystemCallFailure) {
+  init(path: String, directories: [String], creating: Bool = false) throws(FolderFailure) {
     self.path = path
     self.directories = directories
     directory = try Self.open(path: path, directories: directories, creating: creating)
@@ -19,7 +19,7 @@ struct FolderPlace: ~Copyable {
 
   private static func open(
     path: String, directories: [String], creating: Bool
-  ) throws(SystemCallFailure) -> OpenFile {
+  ) throws(FolderFailure) -> OpenFile {
     if creating { try makeFolder(path) }
     var current = OpenFile(taking: try systemCall { Glibc.open(path, flags) })
     for name in directories {
@@ -31,7 +31,7 @@ struct FolderPlace: ~Copyable {
   }
 
   /// Makes a folder with those above it.
-  private static func makeFolder(_ path: String) throws(SystemCallFailure) {
+  private static func makeFolder(_ path: String) throws(FolderFailure) {
     var made = ""
     for name in path.split(separator: "/") {
       let parent = made.isEmpty ? "/" : made
@@ -43,56 +43,50 @@ struct FolderPlace: ~Copyable {
   }
 
   /// Makes a directory, and returns whether there was none.
-  private static func make(_ call: () -> Int32) throws(SystemCallFailure) -> Bool {
-    do throws(SystemCallFailure) {
+  private static func make(_ call: () -> Int32) throws(FolderFailure) -> Bool {
+    do throws(FolderFailure) {
       try systemCall(call)
       return true
     } catch {
-      if error.code == EEXIST { return false }
+      if error == .system(EEXIST) { return false }
       throw error
     }
   }
 
   /// Makes names durable. Some file systems have no such call for directories.
-  static func synchronize(_ descriptor: Int32) throws(SystemCallFailure) {
-    do throws(SystemCallFailure) {
+  static func synchronize(_ descriptor: Int32) throws(FolderFailure) {
+    do throws(FolderFailure) {
       try systemCall { fsync(descriptor) }
     } catch {
-      if error.code != EINVAL, error.code != ENOSYS, error.code != EOPNOTSUPP { throw error }
+      if ![EINVAL, ENOSYS, EOPNOTSUPP].map(FolderFailure.system).contains(error) { throw error }
     }
   }
 
   /// Fails if the directory is no longer what its path leads to: an unmounted medium or a removed
   /// directory looks empty.
-  func checkIsThere() throws(SystemCallFailure) {
+  func checkIsThere() throws(FolderFailure) {
     let held = try directory.information()
     let again = try Self.open(path: path, directories: directories, creating: false).information()
     guard held.st_nlink > 0, held.st_dev == again.st_dev, held.st_ino == again.st_ino else {
-      throw SystemCallFailure(code: ENOENT)
+      throw .system(ENOENT)
     }
   }
 
   /// Calls a function with each name in the directory, in no order, until it returns false.
-  func forEachName(_ body: (String) throws(CarrierFailure) -> Bool) throws(CarrierFailure) {
+  func forEachName(_ body: (String) throws(FolderFailure) -> Bool) throws(FolderFailure) {
     // The stream takes its descriptor over, and has its own position.
-    let stream: OpaquePointer
-    do throws(SystemCallFailure) {
-      let descriptor = directory.descriptor
-      let copy = try systemCall { openat(descriptor, ".", Self.flags) }
-      guard let opened = fdopendir(copy) else {
-        let code = errno
-        close(copy)
-        throw SystemCallFailure(code: code)
-      }
-      stream = opened
-    } catch {
-      throw CarrierFailure(errno: error.code, "list the folder")
+    let descriptor = directory.descriptor
+    let copy = try systemCall { openat(descriptor, ".", Self.flags) }
+    guard let stream = fdopendir(copy) else {
+      let code = errno
+      close(copy)
+      throw .system(code)
     }
     defer { closedir(stream) }
     while true {
       errno = 0
       guard let entry = readdir(stream) else {
-        if errno != 0 { throw CarrierFailure(errno: errno, "list the folder") }
+        if errno != 0 { throw .system(errno) }
         return
       }
       // Names that are not UTF-8 are repaired to names that are no object's.

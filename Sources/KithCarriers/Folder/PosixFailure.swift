@@ -1,9 +1,24 @@
 import Glibc
 import Kith
 
+/// Why an operation on a folder failed.
+enum FolderFailure: Error, Equatable {
+  /// A system call did, with this `errno`.
+  case system(Int32)
+  /// There is more than the caller takes; in words.
+  case tooMuch(String)
+}
+
 extension CarrierFailure {
-  /// A failed system call on a folder; `action` is for the message: “write to the folder”.
-  init(errno code: Int32, _ action: String) {
+  /// `action` is for the message: “write to the folder”.
+  init(_ failure: FolderFailure, _ action: String) {
+    let code: Int32
+    switch failure {
+    case .system(let number): code = number
+    case .tooMuch(let text):
+      self.init(.tooMuch, text)
+      return
+    }
     let kind: Code
     let remedy: String
     switch code {
@@ -28,17 +43,13 @@ extension CarrierFailure {
 @discardableResult
 func systemCall<Number: FixedWidthInteger>(
   _ call: () -> Number
-) throws(SystemCallFailure) -> Number {
+) throws(FolderFailure) -> Number {
   while true {
     let result = call()
     if result >= 0 { return result }
     let code = errno
-    if code != EINTR { throw SystemCallFailure(code: code) }
+    if code != EINTR { throw .system(code) }
   }
-}
-
-struct SystemCallFailure: Error {
-  var code: Int32
 }
 
 /// An open file, closed at the end of its life.
@@ -50,14 +61,14 @@ struct OpenFile: ~Copyable {
   deinit { _ = Glibc.close(descriptor) }
 
   /// Closes it and says whether that failed: NFS reports a full disk only then.
-  consuming func close() throws(SystemCallFailure) {
+  consuming func close() throws(FolderFailure) {
     let descriptor = descriptor
     discard self
     // After an interruption Linux has closed it all the same.
-    if Glibc.close(descriptor) != 0, errno != EINTR { throw SystemCallFailure(code: errno) }
+    if Glibc.close(descriptor) != 0, errno != EINTR { throw .system(errno) }
   }
 
-  func information() throws(SystemCallFailure) -> stat {
+  func information() throws(FolderFailure) -> stat {
     var information = stat()
     try systemCall { fstat(descriptor, &information) }
     return information
