@@ -8,14 +8,16 @@ enum ObjectNames {
   /// ASCII letters, digits, `-` and `_`, at most ``CarrierLimits/nameBytes``.
   static func isObject(_ name: some StringProtocol) -> Bool {
     (1...CarrierLimits.nameBytes).contains(name.utf8.count)
-      && name.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-          true
-        default: false
-        }
-      }
+      && name.utf8.allSatisfy(isPart)
+  }
+
+  static func isPart(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+      true
+    default: false
+    }
   }
 
   /// The directories of a place, outermost first.

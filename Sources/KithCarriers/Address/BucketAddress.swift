@@ -48,9 +48,7 @@ struct BucketAddress: Hashable, Sendable {
   /// The naming rules of Amazon, which stay clear of encodings.
   private static func isBucket(_ name: String) -> Bool {
     (3...63).contains(name.utf8.count)
-      && name.utf8.allSatisfy {
-        $0 == UInt8(ascii: ".") || ObjectNames.isObject(String(UnicodeScalar($0)))
-      }
+      && name.utf8.allSatisfy { $0 == UInt8(ascii: ".") || ObjectNames.isPart($0) }
   }
 
   /// Of `s3.eu-central-1.amazonaws.com` the second label; nil for other hosts.

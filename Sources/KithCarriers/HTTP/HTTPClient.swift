@@ -52,9 +52,7 @@ final class HTTPClient: Sendable {
       let connection: HTTPConnection
       if let free { connection = free } else { connection = try HTTPConnection(curl) }
       // After a failure, it is closed.
-      let answer = try connection.send(
-        request, to: origin, login: login, authorityFile: options.authorityFile,
-        allowsLocal: options.allowsLocal, work)
+      let answer = try connection.send(request, to: origin, login: login, options, work)
       self.idle.withLock { idle in
         if idle.count < CarrierLimits.idleConnections { idle.append(connection) }
       }

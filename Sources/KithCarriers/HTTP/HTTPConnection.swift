@@ -25,10 +25,11 @@ final class HTTPConnection: @unchecked Sendable {
 
   /// Sends a request and receives its answer. Blocks.
   func send(
-    _ request: HTTPRequest, to origin: String, login: HTTPLogin, authorityFile: String?,
-    allowsLocal: Bool, _ work: BlockingWork
+    _ request: HTTPRequest, to origin: String, login: HTTPLogin, _ options: CarrierOptions,
+    _ work: BlockingWork
   ) throws(CarrierFailure) -> HTTPAnswer {
-    let transfer = HTTPTransfer(limit: request.limit, allowsLocal: allowsLocal, work: work)
+    let transfer = HTTPTransfer(
+      limit: request.limit, allowsLocal: options.allowsLocal, work: work)
     var headers: CurlLibrary.Handle?
     defer { curl.listFree(headers) }
     // Empty values leave libcurl's own headers out. A wait for status 100 would cost a second with
@@ -44,7 +45,7 @@ final class HTTPConnection: @unchecked Sendable {
     let isReady =
       transfer.register(with: curl, easy)
       && setUp(request, origin + request.target, headers)
-      && secure(authorityFile) && sign(in: login)
+      && secure(options.authorityFile) && sign(in: login)
     guard isReady else {
       throw CarrierFailure(.unexpected, "This libcurl is too old, or was built without TLS.")
     }
