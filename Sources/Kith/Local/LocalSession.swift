@@ -224,7 +224,7 @@ final class LocalSession: ChannelInboundHandler {
     if let old = stores[store] { view.unsubscribe(old.number) }
     let (isDue, eventLoop) = (isDue, channel.eventLoop)
     let session = NIOLoopBound(self, eventLoop: eventLoop)
-    let buffer = ChangeBuffer(seesOwnWrites: true, perspective: .program(origin)) {
+    let buffer = ChangeBuffer(seesOwnWrites: true, own: origin) {
       guard isDue.raise() else { return }
       eventLoop.execute { session.value.sendChanges() }
     }

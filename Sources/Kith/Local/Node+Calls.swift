@@ -67,7 +67,7 @@ extension Node: NodeAccess {
       let wait = min(max(0, seconds), LocalLimits.longestWaitSeconds)
       return .synchronized(try await known(store).synchronize(timeout: .seconds(wait)))
     case .watch(let store):
-      let (values, changes) = try known(store).view.subscribe(seesOwnWrites: true, as: .device)
+      let (values, changes) = try known(store).view.subscribe(seesOwnWrites: true, own: nil)
       _ = await onEvent(.values(try values.operations))
       for await change in changes { _ = await onEvent(.change(try LocalChange(change))) }
     case .invite(let addresses, let hasCode):

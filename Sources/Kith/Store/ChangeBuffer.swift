@@ -24,18 +24,20 @@ final class ChangeBuffer: Sendable {
 
   private let state = Mutex(State())
   private let seesOwnWrites: Bool
-  let perspective: Perspective
+  /// The program whose writes the consumer counts as its own; nil: all of this device, as
+  /// `kith watch` does.
+  private let own: WriteOrigin?
   /// From this many waiting changes on, later changes are joined.
   private let limit: Int
   /// Called at each change and at the end, for a consumer that is no task.
   private let onOffer: (@Sendable () -> Void)?
 
   init(
-    seesOwnWrites: Bool, perspective: Perspective = .program(.owner),
+    seesOwnWrites: Bool, own: WriteOrigin? = .owner,
     limit: Int = ChangeBuffer.limit, onOffer: (@Sendable () -> Void)? = nil
   ) {
     self.seesOwnWrites = seesOwnWrites
-    self.perspective = perspective
+    self.own = own
     self.limit = limit
     self.onOffer = onOffer
   }
@@ -43,6 +45,11 @@ final class ChangeBuffer: Sendable {
   var isFinished: Bool { state.withLock { $0.isFinished } }
 
   var isAwaited: Bool { state.withLock { $0.consumer != nil } }
+
+  /// Why the consumer's values change by a write of this device.
+  func reason(of origin: WriteOrigin) -> ChangeReason {
+    own == nil || own == origin ? .ownWrite : .serverChange
+  }
 
   /// Returns a closure to run unlocked.
   func offer(_ change: KeyValueStore.Change) -> (() -> Void)? {

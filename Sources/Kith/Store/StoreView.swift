@@ -58,8 +58,7 @@ final class StoreView: Sendable {
         var told = KeyValueStore.Change(
           reason: .ownWrite, items: items, superseded: change.superseded.map(\.text))
         for buffer in state.buffers.values {
-          told.reason =
-            change.reason ?? buffer.perspective.reason(of: origin)
+          told.reason = change.reason ?? buffer.reason(of: origin)
           if let wake = buffer.offer(told) { later.append(wake) }
         }
       }
@@ -136,9 +135,9 @@ final class StoreView: Sendable {
   }
 
   func subscribe(
-    seesOwnWrites: Bool, as perspective: Perspective = .program(.owner)
+    seesOwnWrites: Bool, own: WriteOrigin? = .owner
   ) -> (values: [Key: PropertyListValue], changes: StoreChanges) {
-    let buffer = ChangeBuffer(seesOwnWrites: seesOwnWrites, perspective: perspective)
+    let buffer = ChangeBuffer(seesOwnWrites: seesOwnWrites, own: own)
     let (values, number) = subscribe(buffer)
     let subscription = StoreChanges.Subscription(buffer: buffer, view: self, number: number)
     return (values, StoreChanges(subscription: subscription))
