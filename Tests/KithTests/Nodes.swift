@@ -56,7 +56,7 @@ final class Nodes: Sendable {
     // Both sides show both fingerprints.
     let met = meeting.withLock { $0 }
     precondition(met?.inviter.id == inviter.device)
-    precondition(met?.inviter.name == inviter.devices().first(where: \.isThisDevice)?.name)
+    precondition(met?.inviter.name == inviter.status.devices.first(where: \.isThisDevice)?.name)
     precondition(met?.fingerprint == candidate.fingerprint)
     let peers = inviter.listeningAddresses
     return try await Self.open(path, peers: peers)

@@ -44,7 +44,7 @@ extension Engine {
     if isWriters {
       if state.shell.hasWork { wakeup.signal() }
     } else {
-      if state.shell.wantsFlush, case .success(let effects) = state.take(.flush, at: now) {
+      if state.shell.wantsFlush, let effects = try? state.take(.flush, at: now) {
         later += state.show(effects, reporting: report)
       }
       let work = state.shell.next(at: now)

@@ -6,32 +6,27 @@ extension Engine {
   func open(
     _ store: StoreIdentifier, policy: Policy, isLooking: Bool = false
   ) throws(KithError) -> StoreView {
-    let opened = perform(drainsHere: false) { state -> (Result<StoreView, KithError>, [Effect]) in
-      if state.shell.isClosed { return (.failure(.closedNode), []) }
+    try perform(drainsHere: false) { (state, effects) throws(KithError) in
+      if state.shell.isClosed { throw .closedNode }
       let limits = state.shell.opened[store]
       let view = state.views[store]
       if view != nil, let limits, limits != policy {
-        return (
-          .failure(
-            KithError(
-              .invalidPolicy,
-              "The store \(store) is open with other limits. Use the same everywhere.")), []
-        )
+        throw KithError(
+          .invalidPolicy, "The store \(store) is open with other limits. Use the same everywhere.")
       }
-      var effects: [Effect] = []
       if !isLooking, view == nil || limits == nil {
-        effects = (try? state.take(.open(store, policy), at: clock()).get()) ?? []
+        effects = (try? state.take(.open(store, policy), at: clock())) ?? []
       }
       for case .refusedStore(store, let error) in effects where view == nil {
-        return (.failure(KithError(error, store: store)), effects)
+        throw KithError(error, store: store)
       }
-      if let view { return (.success(view), effects) }
+      if let view { return view }
       let values = state.shell.replica.view(of: store).compactMapValues { try? $0.decoded() }
       let made = StoreView(identifier: store, device: keys.id, values: values)
       state.views[store] = made
-      return (.success(made), effects.filter { if case .view = $0 { false } else { true } })
+      effects.removeAll { if case .view = $0 { true } else { false } }
+      return made
     }
-    return try opened.get()
   }
 
   func open(
@@ -39,22 +34,15 @@ extension Engine {
   ) throws(KithError) {
     let store = view.identifier
     var later: [() -> Void] = []
-    let opened = perform(drainsHere: false) { state -> (Result<Void, KithError>, [Effect]) in
-      let effects: [Effect]
-      switch state.take(.open(store, policy), at: clock()) {
-      case .failure(let error): return (.failure(error), [])
-      case .success(let some): effects = some
-      }
-      for case .refusedStore(store, let error) in effects {
-        return (.failure(KithError(error, store: store)), effects)
-      }
+    try perform(drainsHere: false) { (state, effects) throws(KithError) in
+      effects = try state.take(.open(store, policy), at: clock())
+      for case .refusedStore(store, let error) in effects { throw KithError(error, store: store) }
       state.views[store] = view
       later = view.show(
         state.shell.replica.view(of: store), of: keys.id, reason: reason, superseded: superseded)
-      return (.success(()), effects.filter { if case .view = $0 { false } else { true } })
+      effects.removeAll { if case .view = $0 { true } else { false } }
     }
     for run in later { run() }
-    try opened.get()
   }
 
   func release(_ view: StoreView) {

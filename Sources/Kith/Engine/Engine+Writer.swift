@@ -56,7 +56,7 @@ extension Engine {
   }
 
   func keepTime() {
-    perform(drainsHere: true) { state in ((), state.shell.wake(at: clock())) }
+    perform(drainsHere: true) { state, effects in effects = state.shell.wake(at: clock()) }
     resumeIfDue()
     drain()
   }

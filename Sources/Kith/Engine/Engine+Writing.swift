@@ -11,14 +11,14 @@ extension Engine {
     origin: WriteOrigin
   ) throws(KithError) {
     retryIfDue()
-    let accepted = perform(drainsHere: false, origin: origin) { state in
+    let (write, isAwaited) = try perform(drainsHere: false, origin: origin) {
+      (state, effects) throws(KithError) in
       let isAwaited = !state.isRunning
-      let (result, effects) = self.take(
-        isAwaited: isAwaited, gathers: gathers && !isAwaited, &state
+      let write = try take(
+        isAwaited: isAwaited, gathers: gathers && !isAwaited, &state, &effects
       ) { .write($0, store, operations) }
-      return (result.map { ($0, isAwaited) }, effects)
+      return (write, isAwaited)
     }
-    let (write, isAwaited) = try accepted.get()
     meters.sets.increment(by: operations.count)
     if isAwaited { try blockUntilSettled(write) }
   }
@@ -65,20 +65,15 @@ extension Engine {
     expecting expected: [KithCore.Operation] = [], origin: WriteOrigin
   ) throws(KithError) -> AcceptedWrite {
     retryIfDue()
-    let accepted = perform(drainsHere: true, origin: origin) {
-      state -> (Result<AcceptedWrite, KithError>, [Effect]) in
+    let write = try perform(drainsHere: true, origin: origin) {
+      (state, effects) throws(KithError) in
       // Under the lock of the write, so that no other write comes in between.
       if !expected.isEmpty {
-        do throws(KithError) {
-          try KithError.checkExpected(expected, shown: state.shell.replica.view(of: store))
-        } catch {
-          return (.failure(error), [])
-        }
+        try KithError.checkExpected(expected, shown: state.shell.replica.view(of: store))
       }
-      let (result, effects) = self.take(isAwaited: true, &state) { .write($0, store, operations) }
-      return (result.map { AcceptedWrite(id: $0, isCrowded: state.lastBatch > 1) }, effects)
+      let write = try take(isAwaited: true, &state, &effects) { .write($0, store, operations) }
+      return AcceptedWrite(id: write, isCrowded: state.lastBatch > 1)
     }
-    let write = try accepted.get()
     meters.sets.increment(by: operations.count)
     return write
   }
@@ -88,24 +83,20 @@ extension Engine {
   func acceptUndo(
     of key: String, to number: UInt64?, in store: StoreIdentifier, origin: WriteOrigin
   ) throws(KithError) -> (write: AcceptedWrite, past: PastValue)? {
-    typealias Undone = (write: AcceptedWrite, past: PastValue)
     retryIfDue()
-    let accepted = perform(drainsHere: true, origin: origin) {
-      state -> (Result<Undone?, KithError>, [Effect]) in
-      if state.shell.isClosed { return (.failure(.closedNode), []) }
+    let undone = try perform(drainsHere: true, origin: origin) {
+      (state, effects) throws(KithError) -> (write: AcceptedWrite, past: PastValue)? in
+      if state.shell.isClosed { throw .closedNode }
       // Under the lock of the write, so that no other write comes in between.
       let known = state.shell.replica.history(of: store, key: Key(key), limit: .max)
       guard let past = known.first(where: { number == nil || $0.number == number }) else {
-        return (.success(nil), [])
+        return nil
       }
-      let (result, effects) = self.take(isAwaited: true, &state) {
+      let write = try take(isAwaited: true, &state, &effects) {
         .write($0, store, [past.operation])
       }
-      return (
-        result.map { (AcceptedWrite(id: $0, isCrowded: state.lastBatch > 1), past) }, effects
-      )
+      return (AcceptedWrite(id: write, isCrowded: state.lastBatch > 1), past)
     }
-    let undone = try accepted.get()
     if undone != nil { meters.sets.increment() }
     return undone
   }
@@ -129,25 +120,35 @@ extension Engine {
     _ store: StoreIdentifier, _ writes: [LocalWrite]
   ) throws(KithError) -> Set<Key> {
     var superseded: Set<Key> = []
-    let accepted = perform(drainsHere: false) { state in
-      let (result, effects) = self.take(isAwaited: true, &state) { .adopt($0, store, writes) }
+    let write = try perform(drainsHere: false) { (state, effects) throws(KithError) in
+      let write = try take(isAwaited: true, &state, &effects) { .adopt($0, store, writes) }
       for case .view(let change) in effects { superseded.formUnion(change.superseded) }
-      return (result, effects)
+      return write
     }
-    try blockUntilSettled(accepted.get())
+    try blockUntilSettled(write)
     return superseded
   }
 
+  /// Changes the account's members; durable on return.
+  func changeMembership(_ input: Input) async throws(KithError) {
+    try perform(drainsHere: false) { (state, effects) throws(KithError) in
+      effects = try state.take(input, at: clock())
+      for case .refusedMembership(let error) in effects { throw KithError(error) }
+    }
+    // Flushing blocks for the disk, which Swift's shared threads must not.
+    try await BlockingThread.run { () throws(KithError) in try self.flush() }
+  }
+
   func flush() throws(KithError) {
-    let mark = state.withLock { state -> Result<WriteID?, KithError> in
+    let mark = try state.withLock { state throws(KithError) -> WriteID? in
       let mark = state.nextWrite()
-      return switch state.shell.mark(mark) {
-      case .nothingWaits: .success(nil)
-      case .queued: .success(mark)
-      case .refused(let error): .failure(KithError(error))
+      switch state.shell.mark(mark) {
+      case .nothingWaits: return nil
+      case .queued: return mark
+      case .refused(let error): throw KithError(error)
       }
     }
-    guard let mark = try mark.get() else { return }
+    guard let mark else { return }
     drain(until: mark)
     try blockUntilSettled(mark)
   }
@@ -178,17 +179,12 @@ extension Engine {
   /// If `isAwaited`, the caller must ask for the write's fate.
   private func take(
     isAwaited: Bool, gathers: Bool = false, _ state: inout EngineState,
-    _ input: (WriteID) -> Input
-  ) -> (Result<WriteID, KithError>, [Effect]) {
+    _ effects: inout [Effect], _ input: (WriteID) -> Input
+  ) throws(KithError) -> WriteID {
     let write = state.nextWrite()
-    switch state.take(input(write), gathers: gathers, at: clock()) {
-    case .failure(let error): return (.failure(error), [])
-    case .success(let effects):
-      for case .refused(write, let error) in effects {
-        return (.failure(KithError(error)), effects)
-      }
-      if isAwaited { state.shell.expect(write) }
-      return (.success(write), effects)
-    }
+    effects = try state.take(input(write), gathers: gathers, at: clock())
+    for case .refused(write, let error) in effects { throw KithError(error) }
+    if isAwaited { state.shell.expect(write) }
+    return write
   }
 }

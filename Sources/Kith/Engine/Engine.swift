@@ -69,29 +69,27 @@ final class Engine: Sendable {
 
   static func giveMemoryBack() { kith_give_memory_back() }
 
-  /// Returns whether the core took an input. While storage fails, and after closing, inputs are
-  /// dropped, and sessions are dialled again later.
-  @discardableResult
-  func input(_ input: Input) -> Bool {
-    perform(drainsHere: false, message: input.message) { state in
+  /// While storage fails, and after closing, inputs are dropped, and sessions are dialled again
+  /// later.
+  func input(_ input: Input) {
+    perform(drainsHere: false, message: input.message) { state, effects in
       if case .disconnected(let session) = input { state.forget(session) }
-      guard case .success(let effects) = state.take(input, at: clock()) else { return (false, []) }
-      return (true, effects)
+      effects = (try? state.take(input, at: clock())) ?? []
     }
   }
 
-  /// Runs the core under the lock, shows the changes, and ensures that a thread drains. A session's
-  /// message is charged to that session.
-  @discardableResult
-  func perform<Result: Sendable>(
+  /// Runs the core under the lock, shows its effects, also if the body throws, and ensures that a
+  /// thread drains. A session's message is charged to that session.
+  func perform<Value: Sendable, Failure: Error>(
     drainsHere: Bool, origin: WriteOrigin = .owner,
     message: (session: SessionID, hasRecords: Bool)? = nil,
-    _ body: (inout EngineState) -> (Result, [Effect])
-  ) -> Result {
+    _ body: (_ state: inout EngineState, _ effects: inout [Effect]) throws(Failure) -> Value
+  ) throws(Failure) -> Value {
     var later: [() -> Void] = []
-    let (result, drainer) = state.withLock { state -> (Result, Drainer) in
+    let (result, drainer) = state.withLock { state -> (Result<Value, Failure>, Drainer) in
       let before = message.map { state.beginTurn(of: $0.session, hasRecords: $0.hasRecords) }
-      let (result, effects) = body(&state)
+      var effects: [Effect] = []
+      let result = Result { () throws(Failure) in try body(&state, &effects) }
       later = state.show(effects, origin: origin, reporting: report)
       if let before, let slowed = endTurn(before, &state) { later.append(slowed) }
       return (result, self.drainer(of: &state, drainsHere: drainsHere))
@@ -102,7 +100,7 @@ final class Engine: Sendable {
     case .writer: wakeup.signal()
     case .here: drain()
     }
-    return result
+    return try result.get()
   }
 
   private enum Drainer {

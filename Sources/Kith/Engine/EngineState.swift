@@ -43,11 +43,11 @@ struct EngineState {
   /// Hands an input to the shell. An input kept for the next replica has no effects yet.
   mutating func take(
     _ input: Input, gathers: Bool = false, at now: Instant
-  ) -> Result<[Effect], KithError> {
+  ) throws(KithError) -> [Effect] {
     switch shell.take(input, gathers: gathers, at: now) {
-    case .handled(let effects): .success(effects)
-    case .kept: .success([])
-    case .refused(let reason): .failure(KithError(reason))
+    case .handled(let effects): return effects
+    case .kept: return []
+    case .refused(let reason): throw KithError(reason)
     }
   }
 

@@ -55,14 +55,15 @@ extension Node: NodeAccess {
       guard let name = StoreIdentifier(store) else { break }
       engine.input(.acceptLoss(name))
       try await BlockingThread.run { () throws(KithError) in try engine.flush() }
-    case .acceptTime: try await acceptTime()
+    case .acceptTime: try await engine.changeMembership(.acceptTime)
     case .carriers: return .carriers(knownCarriers)
     case .keepCarrier(let settings): try await keep(settings)
     case .removeCarrier(let settings): try await remove(settings)
     case .lookAtCarriers: engine.lookAtCarriers()
     case .meet(let address): try addPeer(address)
-    case .rename(let device, let name): try await rename(device, to: name)
-    case .revoke(let device, let staying): try await revoke(device, keeping: staying)
+    case .rename(let device, let name): try await engine.changeMembership(.rename(device, name))
+    case .revoke(let device, let staying):
+      try await engine.changeMembership(.revoke(device, keeping: staying))
     case .synchronize(let store, let seconds):
       let wait = min(max(0, seconds), LocalLimits.longestWaitSeconds)
       return .synchronized(try await known(store).synchronize(timeout: .seconds(wait)))

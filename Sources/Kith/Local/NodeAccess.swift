@@ -190,7 +190,9 @@ extension NodeAccess {
   /// Has the node look at its carriers at once.
   package func lookAtCarriers() async throws(KithError) { _ = try await perform(.lookAtCarriers) }
 
-  /// See `Node.acceptTime`.
+  /// Accepts the device's time as right at this moment, so that a clock that was ahead heals
+  /// although the host's clock is not synchronised (`Docs/Protocol.md`, "Clocks"). Durable on
+  /// return. No effect if no clock was ahead.
   package func acceptTime() async throws(KithError) { _ = try await perform(.acceptTime) }
 
   /// Connects to `host:port` from now on, as to a configured peer; throws `notRunning` if the node
@@ -199,11 +201,12 @@ extension NodeAccess {
     _ = try await perform(.meet(address: address))
   }
 
+  /// See ``Accounts/rename(_:to:)``.
   package func rename(_ device: DeviceID, to name: String) async throws(KithError) {
     _ = try await perform(.rename(device, name: name))
   }
 
-  /// See `Node.revoke`.
+  /// See ``Accounts/revoke(_:keeping:)``. The node carries over the removed device's writes.
   package func revoke(
     _ device: DeviceID, keeping staying: Set<DeviceID>
   ) async throws(KithError) {

@@ -117,14 +117,11 @@ extension Engine: StoreService {
     of store: StoreIdentifier, takingThrough number: UInt64?
   ) throws(KithError) -> [Refusal] {
     guard let number else { return read { $0.refusals(of: store) } }
-    let refusals = perform(drainsHere: false) { state -> (Result<[Refusal], KithError>, [Effect]) in
+    return try perform(drainsHere: false) { (state, effects) throws(KithError) in
       let refusals = state.shell.replica.refusals(of: store)
-      switch state.take(.takeRefusals(store, through: number), at: clock()) {
-      case .failure(let error): return (.failure(error), [])
-      case .success(let effects): return (.success(refusals), effects)
-      }
+      effects = try state.take(.takeRefusals(store, through: number), at: clock())
+      return refusals
     }
-    return try refusals.get()
   }
 
   func history(of store: StoreIdentifier, key: String?, limit: Int) -> [PastValue] {

@@ -25,11 +25,13 @@ struct MembershipTests {
       }
       try await first.rename(third.device, to: "lost phone")
       try await eventually {
-        second.devices().first { $0.id == third.device }?.name == "lost phone"
+        second.status.devices.first { $0.id == third.device }?.name == "lost phone"
       }
       try await first.revoke(third.device, keeping: [])
       try await eventually { third.status.isRevoked }
-      try await eventually { second.devices().first { $0.id == third.device }?.isMember == false }
+      try await eventually {
+        second.status.devices.first { $0.id == third.device }?.isMember == false
+      }
       // Its sessions end, it reads on, and writes nothing.
       try await eventually { third.status.peers.isEmpty }
       #expect(three.value(forKey: "kept") == "theirs")
@@ -43,9 +45,9 @@ struct MembershipTests {
       try await eventually { one.value(forKey: "new") == "secret" }
       #expect(two.value(forKey: "kept") == "theirs")
       #expect(three.value(forKey: "new") == nil)
-      let listed = try #require(first.devices().first { $0.id == third.device })
+      let listed = try #require(first.status.devices.first { $0.id == third.device })
       #expect(listed.revocation?.revokers == [first.device])
-      let peer = try #require(first.devices().first { $0.id == second.device })
+      let peer = try #require(first.status.devices.first { $0.id == second.device })
       #expect(peer.isConnected && peer.isMember && peer.software?.isEmpty == false)
       #expect(peer.enroller == .device(first.device))
     }
@@ -72,8 +74,8 @@ struct MembershipTests {
     #expect(refused?.code == .invalidName)
     try first.close()
     let again = try await Nodes.open(nodes.directory.child("0"))
-    #expect(again.devices().first(where: \.isThisDevice)?.name == "desk")
-    #expect(again.devices().first { $0.id == second.device }?.revocation != nil)
+    #expect(again.status.devices.first(where: \.isThisDevice)?.name == "desk")
+    #expect(again.status.devices.first { $0.id == second.device }?.revocation != nil)
     try again.close()
     try second.close()
   }
@@ -101,11 +103,11 @@ struct RevokingWithoutStoresTests {
     configuration.readsMembershipOnly = true
     let alone = try await Node.open(configuration)
     #expect(alone.status.stores.isEmpty, "nothing is in memory")
-    #expect(alone.devices().contains { $0.id == second.device && $0.isMember })
+    #expect(alone.status.devices.contains { $0.id == second.device && $0.isMember })
     try await alone.revoke(second.device, keeping: [])
     try alone.close()
     let again = try await Nodes.open(directory)
-    #expect(again.devices().contains { $0.id == second.device && !$0.isMember })
+    #expect(again.status.devices.contains { $0.id == second.device && !$0.isMember })
     #expect(try await again.value(forKey: "kept", in: "com.example.test") == "theirs")
     #expect(!again.status.stores.contains { $0.missing != nil })
     // The duty of every member: what it wrote lives on under this device's name.

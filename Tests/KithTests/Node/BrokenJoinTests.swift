@@ -57,7 +57,7 @@ struct BrokenJoinTests {
         roster.records.map { .putRecord($0.id, $0.encoded) }, nil)
       let second = try await Nodes.open(path, peers: first.listeningAddresses)
       try await running(second) {
-        try await eventually { first.devices().map(\.name).sorted() == ["first", "second"] }
+        try await eventually { first.status.devices.map(\.name).sorted() == ["first", "second"] }
         try second.store(store).set("both", forKey: "key")
         try await eventually { try first.store(store).value(forKey: "key") == "both" }
       }
@@ -71,19 +71,19 @@ struct BrokenJoinTests {
     let first = nodes.first
     try await running(first) {
       let second = try await nodes.join("second", by: first)
-      let reports = first.devices()
+      let reports = first.status.devices
       #expect(reports.first { $0.name == "second" }?.wasHeard == false)
       #expect(reports.first { $0.name == "first" }?.wasHeard == true)
       #expect(try await first.report().devices.count { !$0.wasHeard } == 1)
       try await running(second) {
-        try await eventually { first.devices().allSatisfy(\.wasHeard) }
+        try await eventually { first.status.devices.allSatisfy(\.wasHeard) }
       }
       try second.close()
     }
     try first.close()
     // Also after a restart, when nobody is in touch.
     let again = try await Nodes.open(nodes.directory.child("0"))
-    #expect(again.devices().allSatisfy { $0.wasHeard })
+    #expect(again.status.devices.allSatisfy { $0.wasHeard })
     try again.close()
   }
 }

@@ -81,7 +81,7 @@ struct CodePairingTests {
       #expect(try invited.get().id == summary.device)
       #expect(summary.account == first.account)
     }
-    #expect(first.devices().map(\.name).sorted() == ["first", "second"])
+    #expect(first.status.devices.map(\.name).sorted() == ["first", "second"])
     let second = try await Nodes.open(path)
     #expect(second.account == first.account)
     try second.close()
@@ -172,7 +172,7 @@ struct CodePairingTests {
       #expect(error?.code == .pairingCode)
       #expect(error?.triesLeft == 0)
     }
-    #expect(first.devices().map(\.name) == ["first"])
+    #expect(first.status.devices.map(\.name) == ["first"])
     await #expect(throws: KithError.self) { _ = try await Nodes.open(path) }
     try first.close()
   }
@@ -210,7 +210,7 @@ struct CodePairingTests {
           try await eventually { !told.candidates.withLock { $0.isEmpty } }
         }
         #expect(throws: KithError.self) { try invited.get() }
-        #expect(first.devices().map(\.name) == ["first"])
+        #expect(first.status.devices.map(\.name) == ["first"])
       }
     }
     try first.close()
@@ -235,7 +235,7 @@ struct CodePairingTests {
       #expect(error?.code == .network && error?.device == joiner)
       #expect(error?.message.contains("was not taken in") == true)
     }
-    #expect(first.devices().map(\.name) == ["first"])
+    #expect(first.status.devices.map(\.name) == ["first"])
     try first.close()
   }
 

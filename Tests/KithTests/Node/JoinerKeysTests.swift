@@ -62,7 +62,7 @@ struct JoinerKeysTests {
       channel.close()
     }
     #expect(asked.names.withLock { $0 }.isEmpty)
-    #expect(first.devices().map(\.name) == ["first"])
+    #expect(first.status.devices.map(\.name) == ["first"])
     try first.close()
   }
 }

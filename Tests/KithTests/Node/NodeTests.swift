@@ -87,7 +87,7 @@ struct NodeTests {
     let regained = try await Nodes.open(nodes.directory.child("new"))
     #expect(
       try regained.store("com.example.test").dictionary == ["draft": "also kept", "key": "kept"])
-    #expect(regained.devices().map(\.name).sorted() == ["first", "new", "second"])
+    #expect(regained.status.devices.map(\.name).sorted() == ["first", "new", "second"])
     try regained.close()
   }
 
@@ -115,7 +115,7 @@ struct NodeTests {
       }
       invitation.cancel()
       _ = await invitation.result
-      #expect(first.devices().map(\.name) == ["first"])
+      #expect(first.status.devices.map(\.name) == ["first"])
     }
     try first.close()
   }
