@@ -7,20 +7,13 @@ extension Engine {
     case reloaded(Replica)
   }
 
-  private struct Links {
-    var node: (any SessionLink)?
-    var pairings: PairingSessions
-
-    func way(to session: SessionID) -> (any SessionLink)? { session.isPairing ? pairings : node }
-  }
-
   /// Does the shell's work until none is left, or another thread does it. While the node runs, it
   /// stops once `write` is settled; the writer does the rest.
   func drain(until write: WriteID? = nil) {
     var outcome: Outcome?
     while true {
       let (work, links, later) = state.withLock { state in
-        let links = Links(node: state.link, pairings: state.pairings)
+        let links = state.links
         var later: [() -> Void] = []
         if let outcome { later = giveBack(outcome, links, &state) }
         let work = nextWork(&state, until: write, &later)

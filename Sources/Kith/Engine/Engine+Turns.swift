@@ -36,7 +36,7 @@ extension Engine {
     let ends = [old?.untilMilliseconds, verdict?.pauseUntilMilliseconds].compactMap(\.self)
     state.pauses[session] = SessionPause(
       untilMilliseconds: ends.max(), isForBytes: isForBytes || old?.isForBytes == true)
-    state.link(of: session)?.pauseReading(session, true)
+    state.links.way(to: session)?.pauseReading(session, true)
     guard verdict?.isFirst == true else { return nil }
     return { self.log(LogLine(.slowed, device: turn.device)) }
   }
@@ -74,7 +74,7 @@ extension EngineState {
       return
     }
     pauses[session] = nil
-    link(of: session)?.pauseReading(session, false)
+    links.way(to: session)?.pauseReading(session, false)
   }
 
   mutating func forget(_ session: SessionID) {

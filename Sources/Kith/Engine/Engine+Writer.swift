@@ -21,7 +21,7 @@ extension Engine {
     state.withLock { state in
       guard !state.isRunning, !state.shell.isClosed else { return false }
       state.isRunning = true
-      state.link = link
+      state.links.node = link
       return true
     }
   }
@@ -30,7 +30,7 @@ extension Engine {
   func stopWriter() {
     state.withLock { state in
       state.isRunning = false
-      state.link = nil
+      state.links.node = nil
       state.shell.endGathering()
     }
     wakeup.signal()

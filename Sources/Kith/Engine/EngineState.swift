@@ -1,5 +1,14 @@
 internal import KithCore
 
+/// The ways to other devices.
+struct Links {
+  /// While the node runs.
+  var node: (any SessionLink)?
+  let pairings = PairingSessions()
+
+  func way(to session: SessionID) -> (any SessionLink)? { session.isPairing ? pairings : node }
+}
+
 struct EngineState {
   var shell: Shell
   var views: [StoreIdentifier: StoreView] = [:]
@@ -17,8 +26,7 @@ struct EngineState {
   /// The number of durable writes in the last round that settled any.
   var lastBatch = 0
   var sleepsUntilMilliseconds: UInt64 = 0
-  var link: (any SessionLink)?
-  let pairings = PairingSessions()
+  var links = Links()
   let carriers = CarrierDesk()
 
   init(replica: Replica) {
@@ -32,8 +40,6 @@ struct EngineState {
     let ends = pauses.values.compactMap(\.untilMilliseconds)
     return min(shell.wakesAtMilliseconds ?? .max, ends.min() ?? .max)
   }
-
-  func link(of session: SessionID) -> (any SessionLink)? { session.isPairing ? pairings : link }
 
   mutating func nextWrite() -> WriteID {
     lastWrite += 1

@@ -1,7 +1,7 @@
-internal import KithCore
+package import KithCore
 
 /// The engine's interface to the network. Every call returns at once, on any thread.
-protocol SessionLink: AnyObject, Sendable {
+package protocol SessionLink: AnyObject, Sendable {
   /// Queued after earlier messages.
   func send(_ message: [UInt8], to session: SessionID)
   /// Calls the engine when little is left unsent.
@@ -15,4 +15,12 @@ protocol SessionLink: AnyObject, Sendable {
   func setLeftBehind(_ devices: [DeviceID])
   /// Lets a membership-only session use the whole protocol.
   func promote(_ session: SessionID)
+}
+
+/// For a link that dials nobody.
+extension SessionLink {
+  package func pauseReading(_ session: SessionID, _ isPaused: Bool) {}
+  package func setAddresses(_ addresses: [DeviceID: [String]]) {}
+  package func setLeftBehind(_ devices: [DeviceID]) {}
+  package func promote(_ session: SessionID) {}
 }

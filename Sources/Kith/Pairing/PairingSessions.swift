@@ -55,10 +55,6 @@ final class PairingSessions: SessionLink {
   func pauseReading(_ session: SessionID, _ isPaused: Bool) {
     self[session]?.channel.setReading(!isPaused)
   }
-
-  func setAddresses(_ addresses: [DeviceID: [String]]) {}
-  func setLeftBehind(_ devices: [DeviceID]) {}
-  func promote(_ session: SessionID) {}
 }
 
 final class PairingSession: PairingSessionOwner {
@@ -115,7 +111,7 @@ final class PairingSession: PairingSessionOwner {
 
   func closed() {
     engine.input(.disconnected(id))
-    engine.state.withLock { $0.pairings }.remove(id)
+    engine.state.withLock { $0.links.pairings }.remove(id)
     tell(.ended(reason.withLock { $0 }))
     continuation.finish()
   }

@@ -5,15 +5,6 @@ internal import Logging
 /// A device without directory, port or thread: the production engine over a test's storage and
 /// sessions. Callers do all the work.
 package final class VirtualDevice: Sendable {
-  package protocol Link: AnyObject, Sendable {
-    /// Sends a message after earlier ones.
-    func send(_ message: [UInt8], on session: SessionID)
-    /// Requests `Input.room` once the sent messages have arrived.
-    func awaitRoom(on session: SessionID)
-    func close(_ session: SessionID)
-    func closeAll()
-  }
-
   let engine: Engine
 
   package init(
@@ -27,8 +18,8 @@ package final class VirtualDevice: Sendable {
       clock: clock)
   }
 
-  package func attach(_ link: any Link) {
-    engine.state.withLock { $0.link = Adapter(link: link) }
+  package func attach(_ link: any SessionLink) {
+    engine.state.withLock { $0.links.node = link }
   }
 
   package func store(
@@ -42,7 +33,7 @@ package final class VirtualDevice: Sendable {
   /// Passes on a peer's message; a malformed one ends the session.
   package func receive(_ message: [UInt8], on session: SessionID) {
     guard let inbound = InboundMessage(decoding: message, account: engine.account) else {
-      return engine.state.withLock { $0.link }?.close(session, .protocolViolation) ?? ()
+      return engine.state.withLock { $0.links.node }?.close(session, .protocolViolation) ?? ()
     }
     engine.input(.received(session, inbound))
   }
@@ -67,21 +58,4 @@ package final class VirtualDevice: Sendable {
   package func keepTime() { engine.keepTime() }
 
   package func close() throws(KithError) { try engine.close() }
-}
-
-private final class Adapter: SessionLink {
-  private let link: any VirtualDevice.Link
-
-  init(link: any VirtualDevice.Link) {
-    self.link = link
-  }
-
-  func send(_ message: [UInt8], to session: SessionID) { link.send(message, on: session) }
-  func awaitRoom(_ session: SessionID) { link.awaitRoom(on: session) }
-  func close(_ session: SessionID, _ reason: CloseReason) { link.close(session) }
-  func closeAll() { link.closeAll() }
-  func pauseReading(_ session: SessionID, _ isPaused: Bool) {}
-  func setAddresses(_ addresses: [DeviceID: [String]]) {}
-  func setLeftBehind(_ devices: [DeviceID]) {}
-  func promote(_ session: SessionID) {}
 }

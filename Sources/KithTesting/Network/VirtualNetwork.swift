@@ -372,7 +372,7 @@ extension Duration {
   }
 }
 
-private final class VirtualLink: VirtualDevice.Link {
+private final class VirtualLink: SessionLink {
   private weak let network: VirtualNetwork?
   private let device: Int
 
@@ -381,11 +381,11 @@ private final class VirtualLink: VirtualDevice.Link {
     self.device = device
   }
 
-  func send(_ message: [UInt8], on session: SessionID) {
+  func send(_ message: [UInt8], to session: SessionID) {
     network?.send(message, from: device, on: session)
   }
 
-  func awaitRoom(on session: SessionID) { network?.awaitRoom(session, of: device) }
-  func close(_ session: SessionID) { network?.close(session, of: device) }
+  func awaitRoom(_ session: SessionID) { network?.awaitRoom(session, of: device) }
+  func close(_ session: SessionID, _ reason: CloseReason) { network?.close(session, of: device) }
   func closeAll() { network?.closeAll(of: device) }
 }

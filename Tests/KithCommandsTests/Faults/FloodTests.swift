@@ -105,9 +105,9 @@ extension Faults {
         let tap = Tap()
         while !Task.isCancelled {
           node.engine.state.withLock { state in
-            if let link = state.link, !(link is Tap) {
+            if let link = state.links.node, !(link is Tap) {
               tap.set(link)
-              state.link = tap
+              state.links.node = tap
             }
           }
           for (session, message) in tap.messages {

@@ -72,7 +72,7 @@ final class DevicePair: Sendable {
 }
 
 /// Keeps what a device sends.
-final class RecordingLink: VirtualDevice.Link {
+final class RecordingLink: SessionLink {
   enum Event {
     case message([UInt8])
     case room
@@ -100,10 +100,10 @@ final class RecordingLink: VirtualDevice.Link {
     }
   }
 
-  func send(_ message: [UInt8], on session: SessionID) {
+  func send(_ message: [UInt8], to session: SessionID) {
     state.withLock { $0.waiting.append(.message(message)) }
   }
-  func awaitRoom(on session: SessionID) { state.withLock { $0.waiting.append(.room) } }
-  func close(_ session: SessionID) {}
+  func awaitRoom(_ session: SessionID) { state.withLock { $0.waiting.append(.room) } }
+  func close(_ session: SessionID, _ reason: CloseReason) {}
   func closeAll() { state.withLock { $0.closings += 1 } }
 }

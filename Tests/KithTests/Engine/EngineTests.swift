@@ -318,8 +318,4 @@ final class NoLink: SessionLink {
   func awaitRoom(_ session: SessionID) {}
   func close(_ session: SessionID, _ reason: CloseReason) {}
   func closeAll() {}
-  func pauseReading(_ session: SessionID, _ isPaused: Bool) {}
-  func setAddresses(_ addresses: [DeviceID: [String]]) {}
-  func setLeftBehind(_ devices: [DeviceID]) {}
-  func promote(_ session: SessionID) {}
 }
