@@ -22,23 +22,7 @@ extension AccountsDirectory {
     guard DeviceDirectory.holdsDevice(local) else { return [:] }
     let device = try openLocal(waiting: wait)
     defer { try? device.close() }
-    var superseded: [StoreIdentifier: Set<Key>] = [:]
-    var recipient: (any StoreService)?
-    for (store, stored) in try Storage.load(device).stores.sorted(by: { $0.key < $1.key }) {
-      let drafts = stored.draftedWrites
-      guard !drafts.isEmpty else { continue }
-      let chosen: any StoreService
-      if let recipient { chosen = recipient } else { chosen = try account() }
-      recipient = chosen
-      superseded[store] = try chosen.adopt(store, stored.policy, drafts.map(\.write))
-      try KithError.mapping { () throws(StorageError) in
-        try device.storage.commit(
-          drafts.map { .removeDraft(store, $0.ordinal) }
-            + stored.pastValues.keys.sorted().map { .removePastValue(store, $0) })
-      }
-      _ = try chosen.adopt(store, stored.policy, [])
-    }
-    return superseded
+    return try Storage.load(device).handOver(from: device.storage, to: account)
   }
 
   /// Waits for another process that has the local stores open.
@@ -51,6 +35,30 @@ extension AccountsDirectory {
         guard error.code == .inUse, turn.wait() else { throw error }
       }
     }
+  }
+}
+
+extension Snapshot {
+  /// As `AccountsDirectory.handOver`, for local stores that were loaded from an open storage.
+  func handOver(
+    from storage: any ReplicaStorage, to account: () throws(KithError) -> any StoreService
+  ) throws(KithError) -> [StoreIdentifier: Set<Key>] {
+    var superseded: [StoreIdentifier: Set<Key>] = [:]
+    var recipient: (any StoreService)?
+    for (store, stored) in stores.sorted(by: { $0.key < $1.key }) {
+      let drafts = stored.draftedWrites
+      guard !drafts.isEmpty else { continue }
+      let chosen: any StoreService
+      if let recipient { chosen = recipient } else { chosen = try account() }
+      recipient = chosen
+      superseded[store] = try chosen.adopt(store, stored.policy, drafts.map(\.write))
+      try KithError.mapping(
+        storage.commit(
+          drafts.map { .removeDraft(store, $0.ordinal) }
+            + stored.pastValues.keys.sorted().map { .removePastValue(store, $0) }))
+      _ = try chosen.adopt(store, stored.policy, [])
+    }
+    return superseded
   }
 }
 

@@ -26,9 +26,7 @@ extension AccountsDirectory {
     guard DeviceDirectory.holdsDevice(path) else { return .signedIn(directory: ".") }
     var random = SystemRandom()
     let name = random.draw(Digest128.self).hex
-    try KithError.mapping { () throws(StorageError) in
-      try SmallFile.makeDirectory(path + "/accounts")
-    }
+    try KithError.mapping(SmallFile.makeDirectory(path + "/accounts"))
     return .signedIn(directory: "accounts/" + name)
   }
 

@@ -60,7 +60,7 @@ struct AccountsDirectory: Sendable {
   }
 
   func prepare() throws(KithError) {
-    try KithError.mapping { () throws(StorageError) in try SmallFile.makeDirectory(path) }
+    try KithError.mapping(SmallFile.makeDirectory(path))
   }
 
   func place() throws(KithError) -> Place {
@@ -72,13 +72,13 @@ struct AccountsDirectory: Sendable {
 
   /// The registry; nil if nobody has signed in or out yet, except by the command line.
   func read() throws(KithError) -> Registry? {
-    try KithError.mapping { () throws(StorageError) in try readStored() }
+    try KithError.mapping(readStored())
   }
 
   /// Changes the registry under its lock.
   func update(_ body: (inout Registry) -> Void) throws(KithError) {
-    try KithError.mapping { () throws(StorageError) in
-      try SmallFile.withLock(path + "/accounts.lock") { () throws(StorageError) in
+    try KithError.mapping(
+      SmallFile.withLock(path + "/accounts.lock") { () throws(StorageError) in
         var registry = try readStored() ?? Registry()
         body(&registry)
         let encoder = JSONEncoder()
@@ -89,8 +89,7 @@ struct AccountsDirectory: Sendable {
             message: "the list of accounts cannot be written as JSON; nothing has changed")
         }
         try SmallFile.replace(self.registry, with: Array(bytes))
-      }
-    }
+      })
   }
 
   /// Removes a device that was just made for a further account and not noted.
@@ -140,7 +139,7 @@ struct AccountsDirectory: Sendable {
 
   /// The files go first: without its note, nothing would find a device.
   private func removeAtOnce(_ device: String) throws(KithError) {
-    try KithError.mapping { () throws(StorageError) in try DeviceDirectory.remove(device) }
+    try KithError.mapping(DeviceDirectory.remove(device))
     try update { registry in registry.devices.removeAll { isNote($0, of: device) } }
     // The directory itself has other files too.
     if device != path { try? FileManager.default.removeItem(atPath: device) }

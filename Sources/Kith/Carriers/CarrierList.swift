@@ -92,7 +92,7 @@ extension Node {
       let key = settings.id.description
       return try await write([(key, value)], in: CarrierSettings.store)
     }
-    try await BlockingThread.run { () throws(KithError) in try KithError.mapping(own) }
+    try await BlockingThread.run { () throws(KithError) in try KithError.mapping(own()) }
     engine.progress.raise()
   }
 }

@@ -42,9 +42,7 @@ final class Engine: Sendable {
     self.storage = storage
     self.clock = clock
     self.logger = logger
-    let replica = try KithError.mapping { () throws(StorageError) in
-      try Engine.replica(account, keys, process, storage)
-    }
+    let replica = try KithError.mapping(Engine.replica(account, keys, process, storage))
     state = TurnLock(EngineState(replica: replica))
     Self.giveMemoryBack()
     input(.start(isCopy: storage.isCopy))

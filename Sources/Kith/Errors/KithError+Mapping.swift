@@ -8,7 +8,7 @@ extension KithError {
 
   /// Returns the body's result, or throws its storage error as a ``KithError``.
   static func mapping<Value>(
-    _ body: () throws(StorageError) -> Value
+    _ body: @autoclosure () throws(StorageError) -> Value
   ) throws(KithError) -> Value {
     do throws(StorageError) {
       return try body()

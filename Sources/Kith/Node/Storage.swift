@@ -8,20 +8,16 @@ enum Storage {
   static func open(_ directory: String, _ ask: PassphraseQuestion?) throws(KithError) -> OpenDevice
   {
     let passphrase = try isUnderPassphrase(directory) ? try ask?() : nil
-    return try KithError.mapping { () throws(StorageError) in
-      try DeviceDirectory.open(at: directory, passphrase: passphrase)
-    }
+    return try KithError.mapping(DeviceDirectory.open(at: directory, passphrase: passphrase))
   }
 
   static func isUnderPassphrase(_ directory: String) throws(KithError) -> Bool {
-    try KithError.mapping { () throws(StorageError) in
-      try DeviceDirectory.isUnderPassphrase(directory)
-    }
+    try KithError.mapping(DeviceDirectory.isUnderPassphrase(directory))
   }
 
   /// Checks that a device can be made there, and keeps others from it.
   static func reserve(_ directory: String) throws(KithError) -> DirectoryLock {
-    try KithError.mapping { () throws(StorageError) in try DeviceDirectory.reserve(directory) }
+    try KithError.mapping(DeviceDirectory.reserve(directory))
   }
 
   /// Writes a device to disk; it does not exist until it is kept.
@@ -64,21 +60,19 @@ enum Storage {
 
   /// Loads a device's storage. A damaged store covers nothing; its vector counts as lost.
   static func load(_ device: OpenDevice) throws(KithError) -> Snapshot {
-    try KithError.mapping { () throws(StorageError) -> Snapshot in
-      let damage = try device.storage.outline().damage
-      var snapshot = try device.storage.load()
-      for store in damage.stores.keys {
-        guard let vector = snapshot.stores[store]?.vector else { continue }
-        snapshot.stores[store]?.lost.merge(vector) { $0.merging($1, uniquingKeysWith: max) }
-        snapshot.stores[store]?.vector = [:]
-      }
-      return snapshot
+    let damage = try KithError.mapping(device.storage.outline()).damage
+    var snapshot = try KithError.mapping(device.storage.load())
+    for store in damage.stores.keys {
+      guard let vector = snapshot.stores[store]?.vector else { continue }
+      snapshot.stores[store]?.lost.merge(vector) { $0.merging($1, uniquingKeysWith: max) }
+      snapshot.stores[store]?.vector = [:]
     }
+    return snapshot
   }
 
   /// The account whose genesis the device holds and of which it is a member.
   static func account(of device: OpenDevice) throws(KithError) -> AccountID {
-    let encoded = try KithError.mapping { () throws(StorageError) in try device.storage.records() }
+    let encoded = try KithError.mapping(device.storage.records())
     let records = encoded.compactMap { try? Record(decoding: $0) }
     for case (let record, .genesis) in records.map({ ($0, $0.kind) }) {
       var roster = Roster(account: AccountID(record.id))

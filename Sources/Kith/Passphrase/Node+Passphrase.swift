@@ -23,8 +23,6 @@ extension Node {
     directory: String, from old: PassphraseQuestion?, to new: Passphrase?
   ) throws(KithError) {
     let known = try Storage.isUnderPassphrase(directory) ? try old?() : nil
-    try KithError.mapping { () throws(StorageError) in
-      try DeviceDirectory.changePassphrase(at: directory, from: known, to: new)
-    }
+    try KithError.mapping(DeviceDirectory.changePassphrase(at: directory, from: known, to: new))
   }
 }

@@ -21,17 +21,6 @@ extension VirtualDevice {
   /// Adopts the writes of the local stores, whose device is closed, and removes them there. Returns
   /// the keys whose writes lost.
   package func adopt(from local: MemoryStorage) throws(KithError) -> [StoreIdentifier: Set<Key>] {
-    var superseded: [StoreIdentifier: Set<Key>] = [:]
-    let snapshot = try KithError.mapping { () throws(StorageError) in try local.load() }
-    for (identifier, stored) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
-      let drafts = stored.draftedWrites
-      guard !drafts.isEmpty else { continue }
-      superseded[identifier] = try engine.adopt(identifier, stored.policy, drafts.map(\.write))
-      try KithError.mapping { () throws(StorageError) in
-        try local.commit(drafts.map { .removeDraft(identifier, $0.ordinal) })
-      }
-      _ = try engine.adopt(identifier, [])
-    }
-    return superseded
+    try KithError.mapping(local.load()).handOver(from: local) { engine }
   }
 }
