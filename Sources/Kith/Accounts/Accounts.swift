@@ -178,11 +178,9 @@ public final class Accounts: Service, Sendable {
   /// or the task is cancelled.
   package var signedInUpdates: some AsyncSequence<AccountID?, Never> & Sendable {
     Updates<AccountID?> { last in
-      while !Task.isCancelled, !self.moved.isFinished {
-        let version = self.moved.version
+      for await () in self.moved {
         let now = self.signedIn
         if last != .some(now) { return .some(now) }
-        await self.moved.wait(after: version)
       }
       return nil
     }

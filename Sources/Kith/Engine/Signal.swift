@@ -81,3 +81,22 @@ extension Signal {
     }
   }
 }
+
+/// Yields at once, and later after one or more changes, so that none is missed that comes after a
+/// look. It ends when the signal is finished or the task is cancelled.
+extension Signal: AsyncSequence {
+  struct AsyncIterator: AsyncIteratorProtocol {
+    fileprivate let signal: Signal
+    private var seen: UInt64?
+
+    fileprivate init(_ signal: Signal) { self.signal = signal }
+
+    mutating func next() async -> Void? {
+      if let seen { await signal.wait(after: seen) }
+      seen = signal.version
+      return signal.isFinished || Task.isCancelled ? nil : ()
+    }
+  }
+
+  func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
+}

@@ -15,6 +15,13 @@ final class LocalSession: ChannelInboundHandler {
     let channel: any Channel
     let hasBegun = Atomic(false)
     fileprivate let session: NIOLoopBound<LocalSession>
+    /// Finished when the connection ends.
+    fileprivate let ending = Signal()
+    /// The program's answers to candidates.
+    fileprivate let (decisions, decide) = AsyncStream<Bool>.makeStream(
+      bufferingPolicy: .bufferingNewest(1))
+    /// Whether sending of changes is queued.
+    fileprivate let isDue = Atomic(false)
 
     fileprivate init(_ session: LocalSession, _ channel: any Channel) {
       self.channel = channel
@@ -58,6 +65,32 @@ final class LocalSession: ChannelInboundHandler {
       }
       try? await channel.closeFuture.get()
     }
+
+    /// Waits until the socket has taken the reply.
+    private func send(_ content: LocalReply.Content, _ id: Int) async {
+      guard let frame = try? LocalReply(id: id, content: content).frame() else { return }
+      try? await channel.writeAndFlush(frame).get()
+    }
+
+    /// For a candidate, returns the program's decision.
+    fileprivate func tell(_ event: NodeEvent, _ id: Int) async -> Bool {
+      await send(.event(event), id)
+      guard case .candidate = event else { return false }
+      for await decision in decisions { return decision }
+      return false
+    }
+
+    fileprivate func finish(_ reply: LocalReply, isWrite: Bool) async {
+      try? await channel.eventLoop.submit {
+        self.session.value.finish(reply, isWrite: isWrite)
+      }.get()
+    }
+
+    fileprivate func tellProgress(_ progress: Signal) async {
+      await untilFinished(ending) { () -> Void? in
+        for await () in progress { await self.send(.progress, 0) }
+      }
+    }
   }
 
   private struct Opened {
@@ -77,12 +110,6 @@ final class LocalSession: ChannelInboundHandler {
   fileprivate var unansweredWrites = 0
   fileprivate var isStopped = false
   private var timer: Scheduled<Void>?
-  /// Finished when the connection ends.
-  private let ending = Signal()
-  private let (decisions, decide) = AsyncStream<Bool>.makeStream(
-    bufferingPolicy: .bufferingNewest(1))
-  /// Whether sending of changes is queued.
-  private let isDue = Flag()
 
   init(server: LocalServer, channel: any Channel) {
     self.server = server
@@ -128,15 +155,14 @@ final class LocalSession: ChannelInboundHandler {
 
   func channelInactive(context: ChannelHandlerContext) {
     timer?.cancel()
-    ending.finish()
-    decide.finish()
     for store in stores.values { store.view.unsubscribe(store.number) }
     stores = [:]
     frames = []
-    if let handle {
-      server.remove(handle, handle.hasBegun.load(ordering: .relaxed) ? kind : .waiting)
-    }
-    handle = nil
+    guard let handle else { return }
+    handle.ending.finish()
+    handle.decide.finish()
+    server.remove(handle, handle.hasBegun.load(ordering: .relaxed) ? kind : .waiting)
+    self.handle = nil
   }
 
   private func close() { channel.close(promise: nil) }
@@ -168,7 +194,7 @@ final class LocalSession: ChannelInboundHandler {
     do throws(KithError) {
       switch request.call {
       case .hello: close()
-      case .decide(let isAccepted): decide.yield(isAccepted)
+      case .decide(let isAccepted): handle?.decide.yield(isAccepted)
       case .open(let store, let policy): try open(store, policy, request.id)
       case .write(let store, let operations, let gathers, isDurable: false):
         guard let opened = stores[store] else { return close() }
@@ -184,7 +210,7 @@ final class LocalSession: ChannelInboundHandler {
         answer(request.id, .written(outcomes))
       case .followProgress:
         answer(request.id, .done)
-        start { await $0.tellProgress() }
+        start { [progress = server.node.engine.progress] in await $0.tellProgress(progress) }
       default: try run(request)
       }
     } catch {
@@ -219,14 +245,12 @@ final class LocalSession: ChannelInboundHandler {
 
   /// The answer holds the shown values, and is sent before all changes.
   private func open(_ store: StoreIdentifier, _ policy: Policy, _ id: Int) throws(KithError) {
-    guard kind == .attached else { throw .malformedControl }
+    guard kind == .attached, let handle else { throw .malformedControl }
     let view = try server.node.store(store.rawValue, policy: policy).view
     if let old = stores[store] { view.unsubscribe(old.number) }
-    let (isDue, eventLoop) = (isDue, channel.eventLoop)
-    let session = NIOLoopBound(self, eventLoop: eventLoop)
     let buffer = ChangeBuffer(seesOwnWrites: true, own: origin) {
-      guard isDue.raise() else { return }
-      eventLoop.execute { session.value.sendChanges() }
+      guard !handle.isDue.exchange(true, ordering: .acquiringAndReleasing) else { return }
+      handle.channel.eventLoop.execute { handle.session.value.sendChanges() }
     }
     let (values, number) = view.subscribe(buffer)
     stores[store] = Opened(view: view, buffer: buffer, number: number)
@@ -244,12 +268,12 @@ final class LocalSession: ChannelInboundHandler {
       }
       kind = .lasting
     }
-    let (node, origin, ending, id) = (server.node, origin, ending, request.id)
+    let (node, origin, id) = (server.node, origin, request.id)
     let isWrite = request.call.isWrite
     unanswered += 1
     if isWrite { unansweredWrites += 1 }
     start { connection in
-      let content = await untilFinished(ending) { () -> LocalReply.Content? in
+      let content = await untilFinished(connection.ending) { () -> LocalReply.Content? in
         do throws(KithError) {
           return .answer(
             try await node.perform(request.call, as: origin) { await connection.tell($0, id) })
@@ -264,46 +288,9 @@ final class LocalSession: ChannelInboundHandler {
     }
   }
 
-  private struct Connection: Sendable {
-    let session: NIOLoopBound<LocalSession>
-    let channel: any Channel
-    let server: LocalServer
-    let ending: Signal
-    let decisions: AsyncStream<Bool>
-
-    /// Waits until the socket has taken the reply.
-    private func send(_ content: LocalReply.Content, _ id: Int) async {
-      guard let frame = try? LocalReply(id: id, content: content).frame() else { return }
-      try? await channel.writeAndFlush(frame).get()
-    }
-
-    /// For a candidate, returns the program's decision.
-    func tell(_ event: NodeEvent, _ id: Int) async -> Bool {
-      await send(.event(event), id)
-      guard case .candidate = event else { return false }
-      for await decision in decisions { return decision }
-      return false
-    }
-
-    func finish(_ reply: LocalReply, isWrite: Bool) async {
-      try? await channel.eventLoop.submit { session.value.finish(reply, isWrite: isWrite) }.get()
-    }
-
-    func tellProgress() async {
-      let progress = server.node.engine.progress
-      while !ending.isFinished, !progress.isFinished, !Task.isCancelled {
-        let version = progress.version
-        await send(.progress, 0)
-        _ = await untilFinished(ending) { () -> Void? in await progress.wait(after: version) }
-      }
-    }
-  }
-
-  private func start(_ job: @escaping @Sendable (Connection) async -> Void) {
-    let connection = Connection(
-      session: NIOLoopBound(self, eventLoop: channel.eventLoop), channel: channel, server: server,
-      ending: ending, decisions: decisions)
-    server.run { await job(connection) }
+  private func start(_ job: @escaping @Sendable (Handle) async -> Void) {
+    guard let handle else { return }
+    server.run { await job(handle) }
   }
 
   private func finish(_ reply: LocalReply, isWrite: Bool) {
@@ -318,7 +305,7 @@ final class LocalSession: ChannelInboundHandler {
   // MARK: Sending
 
   private func sendChanges() {
-    isDue.lower()
+    handle?.isDue.store(false, ordering: .sequentiallyConsistent)
     guard channel.isActive, channel.isWritable else { return }
     for (store, opened) in stores {
       sendChanges(of: store, opened)
@@ -355,22 +342,15 @@ final class LocalSession: ChannelInboundHandler {
   }
 }
 
-private final class Flag: Sendable {
-  private let isRaised = Atomic(false)
-
-  /// Returns whether it was lowered before.
-  func raise() -> Bool { !isRaised.exchange(true, ordering: .acquiringAndReleasing) }
-  func lower() { isRaised.store(false, ordering: .sequentiallyConsistent) }
-}
-
 /// Cancels the body once the signal is finished.
+@discardableResult
 private func untilFinished<Result: Sendable>(
   _ signal: Signal, _ body: @escaping @Sendable () async -> Result?
 ) async -> Result? {
   await withTaskGroup(of: Result?.self) { group in
     group.addTask { await body() }
     group.addTask {
-      while !signal.isFinished, !Task.isCancelled { await signal.wait(after: signal.version) }
+      for await () in signal {}
       return nil
     }
     var result: Result?

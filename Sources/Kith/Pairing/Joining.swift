@@ -151,13 +151,11 @@ struct Joining: Sendable {
 
   private func tell(of engine: Engine) async {
     var last: JoinProgress?
-    while !Task.isCancelled, !engine.progress.isFinished {
-      let version = engine.progress.version
+    for await () in engine.progress {
       if let now = engine.read({ $0.joinProgress }).map(JoinProgress.init), now != last {
         last = now
         progress(now)
       }
-      await engine.progress.wait(after: version)
     }
   }
 }

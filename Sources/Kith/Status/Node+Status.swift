@@ -42,12 +42,9 @@ extension Node {
   /// consumer gets only the latest.
   package var statusUpdates: some AsyncSequence<NodeStatus, Never> & Sendable {
     Updates<NodeStatus> { last in
-      let signal = self.engine.progress
-      while !Task.isCancelled, !signal.isFinished {
-        let version = signal.version
+      for await () in self.engine.progress {
         let status = self.status
         if status != last { return status }
-        await signal.wait(after: version)
       }
       return nil
     }
