@@ -3,13 +3,8 @@ internal import Synchronization
 
 /// Hands the core's orders to the carriers' workers, and knows what went wrong last.
 final class CarrierDesk: Sendable {
-  enum Order: Sendable {
-    case list
-    case get([ObjectName])
-    case put(ObjectName, [UInt8])
-    case delete([ObjectName])
-    case rest
-  }
+  /// The bytes are those of the object to put.
+  typealias Order = (order: CarrierOrder, bytes: [UInt8])
 
   private struct State {
     var orders: [CarrierID: AsyncStream<Order>.Continuation] = [:]
@@ -69,25 +64,18 @@ extension Engine {
   /// Carries out an order of the core, after the commit that it depends on.
   func carryOut(_ order: CarrierOrder, on id: CarrierID) throws(StorageError) {
     let desk = state.withLock { $0.carriers }
-    let given: Bool
-    switch order {
-    case .list: given = desk.give(.list, to: id)
-    case .get(let names): given = desk.give(.get(names), to: id)
-    case .delete(let names): given = desk.give(.delete(names), to: id)
-    case .rest:
-      _ = desk.give(.rest, to: id)
-      return
-    case .put(let object):
-      if let bytes = try object.sealed(from: storage) {
-        given = desk.give(.put(object.name, bytes), to: id)
-      } else {
+    var bytes: [UInt8]? = []
+    if case .put(let object) = order {
+      bytes = try object.sealed(from: storage)
+      if bytes == nil {
         desk.note(
           CarrierFailure(
             .unexpected, "The database lacks something that was to be put there. See kith doctor."),
           of: id, at: clock().wallMilliseconds)
-        given = false
       }
     }
-    if !given { input(.carrier(id, .failed(retryAfterMilliseconds: nil))) }
+    if let bytes, desk.give((order, bytes), to: id) { return }
+    if case .rest = order { return }
+    input(.carrier(id, .failed(retryAfterMilliseconds: nil)))
   }
 }

@@ -6,16 +6,11 @@ final class CarrierRunner: Sendable {
   /// How long stopping waits for a last turn.
   private static let lastTurn = Duration.seconds(5)
 
-  private struct Entry: Sendable {
-    let settings: CarrierSettings
-    let worker: CarrierWorker
-  }
-
   private let engine: Engine
   private let list: CarrierList
   private let open: CarrierOpener
   private let desk: CarrierDesk
-  private let entries = Mutex<[Entry]>([])
+  private let workers = Mutex<[CarrierWorker]>([])
 
   init(engine: Engine, list: CarrierList, open: @escaping CarrierOpener) {
     self.engine = engine
@@ -29,10 +24,9 @@ final class CarrierRunner: Sendable {
     while !Task.isCancelled, !engine.progress.isFinished {
       let list = inUse
       begin(list)
-      let workers = entries.withLock { $0.map(\.worker) }
       await withTaskGroup(of: Void.self) { group in
-        for worker in workers { group.addTask { await worker.run() } }
-        group.addTask { await self.waitForChange(of: list) }
+        for worker in workers.withLock({ $0 }) { group.addTask { await worker.run() } }
+        group.addTask { for await () in self.engine.progress where self.inUse != list { return } }
         // A worker ends only with the task.
         await group.next()
         group.cancelAll()
@@ -43,9 +37,7 @@ final class CarrierRunner: Sendable {
   /// Puts what the carriers lack, within a limit. Called when the node stops.
   func finish() async {
     defer { desk.inUse = [] }
-    let workers = entries.withLock { $0.map(\.worker) }.filter { worker in
-      desk.problem(of: worker.id) == nil
-    }
+    let workers = workers.withLock { $0 }.filter { desk.problem(of: $0.id) == nil }
     guard !workers.isEmpty else { return }
     await withTaskGroup(of: Void.self) { group in
       group.addTask {
@@ -61,18 +53,20 @@ final class CarrierRunner: Sendable {
 
   private func begin(_ list: [CarrierSettings]) {
     let place = engine.account.carrierPlace
-    var fresh: [Entry] = []
+    var fresh: [CarrierWorker] = []
+    var opened: [CarrierSettings] = []
     for settings in list {
       do throws(CarrierFailure) {
-        let worker = CarrierWorker(
-          id: settings.id, storage: try open(settings), place: place, engine: engine, desk: desk)
-        fresh.append(Entry(settings: settings, worker: worker))
+        fresh.append(
+          CarrierWorker(
+            id: settings.id, storage: try open(settings), place: place, engine: engine, desk: desk))
+        opened.append(settings)
       } catch {
         desk.note(error, of: settings.id, at: engine.clock().wallMilliseconds)
       }
     }
-    desk.inUse = fresh.map(\.settings)
-    entries.withLock { $0 = fresh }
+    desk.inUse = opened
+    workers.withLock { $0 = fresh }
     for id in engine.read({ $0.carrierIDs }).subtracting(list.map(\.id)) {
       desk.note(nil, of: id)
       engine.input(.carrier(id, .removed))
@@ -80,12 +74,4 @@ final class CarrierRunner: Sendable {
   }
 
   private var inUse: [CarrierSettings] { list.inUse(beside: engine.sharedCarriers) }
-
-  private func waitForChange(of list: [CarrierSettings]) async {
-    while !Task.isCancelled, !engine.progress.isFinished {
-      let version = engine.progress.version
-      if inUse != list { return }
-      await engine.progress.wait(after: version)
-    }
-  }
 }

@@ -25,7 +25,7 @@ struct CarrierWorker: Sendable {
         }
       }
       for await order in orders {
-        if case .rest = order {
+        if case .rest = order.order {
           if isStopping { break }
           continue
         }
@@ -38,7 +38,7 @@ struct CarrierWorker: Sendable {
 
   private func perform(_ order: CarrierDesk.Order) async {
     do throws(CarrierFailure) {
-      switch order {
+      switch order.order {
       case .list:
         var listing: [ObjectName: Int] = [:]
         for object in try await storage.list(place, limit: Limits.objects) {
@@ -47,7 +47,8 @@ struct CarrierWorker: Sendable {
         desk.note(nil, of: id)
         engine.input(.carrier(id, .listed(listing)))
       case .get(let names): try await get(names)
-      case .put(let name, let bytes):
+      case .put(let object):
+        let (name, bytes) = (object.name, order.bytes)
         try await storage.put(bytes, as: name.description, in: place)
         engine.meters.carrierBytesPut.increment(by: bytes.count)
         engine.input(.carrier(id, .stored(name, bytes: bytes.count)))
