@@ -18,7 +18,7 @@ struct Mark: Hashable {
   }
 
   /// Makes the mark of a value copied from the defaults, whose digest `mark` has.
-  init(store: PropertyListValue?, defaults: PropertyListValue?, sameAs mark: Mark) {
+  init(store: PropertyListValue?, sameAs mark: Mark) {
     self.store = Self.digest(store)
     self.defaults = mark.defaults
   }

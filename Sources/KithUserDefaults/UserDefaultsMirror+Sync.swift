@@ -132,7 +132,7 @@ extension UserDefaultsMirror {
   ) {
     do throws(KithError) {
       try store.set(value, forKey: key)
-      state.marks[key] = Mark(store: value, defaults: value, sameAs: mark)
+      state.marks[key] = Mark(store: value, sameAs: mark)
       report.stored.append(key)
     } catch {
       report.problems[key] = error

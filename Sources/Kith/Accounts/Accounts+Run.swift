@@ -74,7 +74,7 @@ extension Accounts {
   private func watch(_ seat: Seat, isTold: Bool) async throws {
     while !Task.isCancelled {
       let version = moved.version
-      if try await BlockingThread.run({ () throws(KithError) in try self.lookAgain(seat) }) {
+      if try await BlockingThread.run({ () throws(KithError) in try self.look(seat) }) {
         return
       }
       let retryAt = state.withLock { $0.owed?.retryAt }
@@ -90,20 +90,16 @@ extension Accounts {
     }
   }
 
-  /// As ``look(_:)``. If the disk fails or no descriptors are left, the seat stays for now.
-  private func lookAgain(_ seat: Seat) throws(KithError) -> Bool {
+  /// Whether the seat must be left; if the disk fails or no descriptors are left, it stays for now.
+  /// Also hands over what is owed.
+  private func look(_ seat: Seat) throws(KithError) -> Bool {
+    if state.withLock({ adoptIfOwed(&$0) }) { moved.raise() }
     do throws(KithError) {
-      return try look(seat)
+      return try mustLeave(seat)
     } catch {
       guard Self.passingTroubles.contains(error.code) else { throw error }
       return false
     }
-  }
-
-  /// Whether the seat must be left. Also hands over what is owed.
-  private func look(_ seat: Seat) throws(KithError) -> Bool {
-    if state.withLock({ adoptIfOwed(&$0) }) { moved.raise() }
-    return try mustLeave(seat)
   }
 
   /// Takes the place that is signed in now, and shows its values in all stores. Returns false if

@@ -4,11 +4,7 @@ internal import KithNetwork
 extension KithError {
   init(_ error: MembershipError) {
     switch error {
-    case .invalidName:
-      self.init(
-        .invalidName,
-        "A device's name has 1 to 64 bytes of UTF-8, and no control characters or unseen ones.",
-        cause: error)
+    case .invalidName: self.init(invalidName: error)
     case .mistakableName:
       self.init(
         .invalidName,
@@ -44,11 +40,7 @@ extension KithError {
 
   init(_ error: JoinError) {
     switch error {
-    case .invalidName:
-      self.init(
-        .invalidName,
-        "A device's name has 1 to 64 bytes of UTF-8, and no control characters or unseen ones.",
-        cause: error)
+    case .invalidName: self.init(invalidName: error)
     case .mistakableName:
       self.init(
         .invalidName,
@@ -64,6 +56,13 @@ extension KithError {
         .notAMember, "The account cannot take this device in: \(error). Make a new invitation.",
         cause: error)
     }
+  }
+
+  private init(invalidName error: any Error) {
+    self.init(
+      .invalidName,
+      "A device's name has 1 to 64 bytes of UTF-8, and no control characters or unseen ones.",
+      cause: error)
   }
 
   /// Makes the error for a failed pairing, from any thrown error.

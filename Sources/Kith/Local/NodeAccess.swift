@@ -61,8 +61,10 @@ extension NodeAccess {
   }
 
   package func report() async throws(KithError) -> NodeStatus {
-    guard case .status(let json) = try await perform(.status) else { throw .malformedControl }
-    return try .init(json: json)
+    guard case .status(let json) = try await perform(.status),
+      let status = try? JSONDecoder().decode(NodeStatus.self, from: json)
+    else { throw .malformedControl }
+    return status
   }
 
   package func usage(of store: String) async throws(KithError) -> Usage {
@@ -233,16 +235,6 @@ extension NodeAccess {
     }
     guard case .joined(let candidate) = answer else { throw .malformedControl }
     return candidate
-  }
-}
-
-extension Decodable {
-  fileprivate init(json: Data) throws(KithError) {
-    do {
-      self = try JSONDecoder().decode(Self.self, from: json)
-    } catch {
-      throw .malformedControl
-    }
   }
 }
 

@@ -7,12 +7,8 @@ enum Storage {
   /// Asks for the passphrase only if there is one.
   static func open(_ directory: String, _ ask: PassphraseQuestion?) throws(KithError) -> OpenDevice
   {
-    let passphrase = try isUnderPassphrase(directory) ? try ask?() : nil
+    let passphrase = try Node.isUnderPassphrase(directory: directory) ? try ask?() : nil
     return try KithError.mapping(DeviceDirectory.open(at: directory, passphrase: passphrase))
-  }
-
-  static func isUnderPassphrase(_ directory: String) throws(KithError) -> Bool {
-    try KithError.mapping(DeviceDirectory.isUnderPassphrase(directory))
   }
 
   /// Checks that a device can be made there, and keeps others from it.

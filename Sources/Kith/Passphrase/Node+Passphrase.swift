@@ -8,7 +8,7 @@ extension Node {
   /// - Throws: ``KithError`` with `missing` if there is no device, `unsafePermissions` or another
   ///   storage code.
   package static func isUnderPassphrase(directory: String) throws(KithError) -> Bool {
-    try Storage.isUnderPassphrase(directory)
+    try KithError.mapping(DeviceDirectory.isUnderPassphrase(directory))
   }
 
   /// Changes or removes (nil) the passphrase of a device's secrets. No process may have the
@@ -22,7 +22,7 @@ extension Node {
   package static func changePassphrase(
     directory: String, from old: PassphraseQuestion?, to new: Passphrase?
   ) throws(KithError) {
-    let known = try Storage.isUnderPassphrase(directory) ? try old?() : nil
+    let known = try isUnderPassphrase(directory: directory) ? try old?() : nil
     try KithError.mapping(DeviceDirectory.changePassphrase(at: directory, from: known, to: new))
   }
 }

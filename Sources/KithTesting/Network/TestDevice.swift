@@ -32,9 +32,7 @@ public struct TestDevice: Sendable {
   public func store(
     _ identifier: String, policy: Policy = .standard
   ) throws(KithError) -> KeyValueStore {
-    guard let name = StoreIdentifier(identifier) else {
-      throw KithError(.invalidStoreIdentifier, "\"\(identifier)\" is no store identifier")
-    }
+    let name = try Node.checked(identifier, policy)
     let host = network.host(number)
     // Opens it even if it is open, so that different limits are refused.
     let store = try (host.signedOut ?? host.device).store(name, policy: policy)
