@@ -23,12 +23,14 @@ extension IdentityTests {
         $0.discoversPeers = false
         $0.logger.logLevel = .critical
       }
-      let backing = try AccountsBacking(settings)
-      accounts = backing.accounts
-      hub = Hub { [logger = settings.accounts.logger] in
-        .init(backing: backing, accounts: .success(backing.accounts), logger: logger)
+      accounts = try Accounts(settings.accounts)
+      let store = try accounts.store(settings.storeIdentifier.rawValue)
+      hub = Hub { [accounts, logger = settings.accounts.logger] in
+        .init(
+          backing: StoreBacking(store: store, accounts: accounts), accounts: .success(accounts),
+          logger: logger)
       }
-      store = NSUbiquitousKeyValueStore(hub: hub)
+      self.store = NSUbiquitousKeyValueStore(hub: hub)
     }
   }
 

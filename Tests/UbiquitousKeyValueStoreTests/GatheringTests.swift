@@ -129,10 +129,10 @@ import Testing
     let account = try TestAccount()
     let moment = Moment()
     let here = try NSUbiquitousKeyValueStore.on(
-      PlainBacking(store: account[0].store("com.example.Editor")))
+      StoreBacking(store: account[0].store("com.example.Editor")))
     let there = try NSUbiquitousKeyValueStore(
       hub: .on(
-        PlainBacking(store: account[1].store("com.example.Editor")), gathering: moment.pass))
+        StoreBacking(store: account[1].store("com.example.Editor")), gathering: moment.pass))
     #expect(there.synchronize())
     let (writer, reader) = (Copier(here, keys: ["a", "b"]), Copier(there, keys: ["a", "b"]))
     let heard = Heard(there)

@@ -96,7 +96,6 @@ final class FakeBacking: Backing {
   }
   var account: AccountID? { state.withLock { $0.account } }
   var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { accountStream.stream }
-  func run() async {}
 
   func tell(_ change: KeyValueStore.Change) { buffer.offer(change)?() }
   func signIn(_ account: AccountID?) {
@@ -139,19 +138,11 @@ final class Ended: Sendable {
 /// Works until it is cancelled.
 struct EndlessBacking: Backing {
   let ended: Ended
-  private let nothing = FakeBacking()
-
-  init(ended: Ended) { self.ended = ended }
 
   func value(forKey key: String) -> PropertyListValue? { nil }
   var values: [Key: PropertyListValue] { [:] }
   func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {}
   func flush() throws(KithError) {}
-  var changes: StoreChanges? { nil }
-  var refusals: [Refusal] { [] }
-  func takeRefusals(through number: UInt64) {}
-  var account: AccountID? { nil }
-  var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { nothing.accountUpdates }
   func run() async {
     ended.begin()
     for await _ in AsyncStream<Never>.makeStream().stream {}

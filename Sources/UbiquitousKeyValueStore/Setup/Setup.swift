@@ -54,9 +54,11 @@
       let backing: any Backing
       let accounts: Result<Accounts, KithError>
       do throws(KithError) {
-        let opened = try AccountsBacking(settings)
-        backing = opened
-        accounts = .success(opened.accounts)
+        let opened = try Accounts(settings.accounts)
+        backing = StoreBacking(
+          store: try opened.store(settings.storeIdentifier.rawValue, policy: settings.policy),
+          accounts: opened)
+        accounts = .success(opened)
       } catch {
         logger.error(
           "the store's directory cannot be used; what is set now lasts until the program ends",

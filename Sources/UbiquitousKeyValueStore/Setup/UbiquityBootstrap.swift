@@ -61,7 +61,7 @@
     public static func makeStore(on store: KeyValueStore) -> NSUbiquitousKeyValueStore {
       NSUbiquitousKeyValueStore(
         hub: Hub {
-          Hub.Basis(backing: PlainBacking(store: store), logger: Logger(label: "kith"))
+          Hub.Basis(backing: StoreBacking(store: store), logger: Logger(label: "kith"))
         })
     }
   }

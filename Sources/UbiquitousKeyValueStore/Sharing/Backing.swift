@@ -23,27 +23,15 @@
     func run() async
   }
 
-  /// A store that its maker, such as a test, runs and closes.
-  struct PlainBacking: Backing {
-    let store: KeyValueStore
-
-    func value(forKey key: String) -> PropertyListValue? { store.value(forKey: key) }
-    var values: [KeyValueStore.Key: PropertyListValue] { store.dictionary }
-    func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
-      try store.set(value, forKey: key, gathers: true)
-    }
-    func flush() throws(KithError) { try store.flush() }
-    var changes: StoreChanges? { store.changes }
-    /// Empty if another program's node does not answer: it keeps them.
-    var refusals: [KeyValueStore.Refusal] { (try? store.refusals) ?? [] }
-    func takeRefusals(through number: UInt64) { _ = try? store.takeRefusals(through: number) }
+  /// What a backing without accounts has.
+  extension Backing {
+    var changes: StoreChanges? { nil }
+    var refusals: [KeyValueStore.Refusal] { [] }
+    func takeRefusals(through number: UInt64) {}
     var account: AccountID? { nil }
-    var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { Nothing() }
+    var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable {
+      AsyncStream<AccountID?>(unfolding: { nil })
+    }
     func run() async {}
-  }
-
-  struct Nothing<Element: Sendable>: AsyncSequence, AsyncIteratorProtocol, Sendable {
-    func next(isolation actor: isolated (any Actor)?) async -> Element? { nil }
-    func makeAsyncIterator() -> Self { self }
   }
 #endif

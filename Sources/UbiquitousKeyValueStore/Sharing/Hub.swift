@@ -27,8 +27,7 @@
     private let open: @Sendable () -> Basis
     private let gather: @Sendable () async -> Void
     private let opened = Mutex<Opened?>(nil)
-    private let objects = LiveObjects()
-    private let poster: Poster
+    private let poster = Poster()
     /// The last logged failure: programs synchronise after every write, and a failing disk is
     /// logged once.
     private let failure = Mutex<KithError.Code?>(nil)
@@ -40,7 +39,6 @@
     ) {
       self.gather = gather
       self.open = open
-      poster = Poster(objects: objects)
     }
 
     deinit {
@@ -73,7 +71,7 @@
       }
     }
 
-    func add(_ object: NSUbiquitousKeyValueStore) { objects.add(object) }
+    func add(_ object: NSUbiquitousKeyValueStore) { poster.add(object) }
 
     var accounts: Result<Accounts, KithError> { basis.accounts }
 

@@ -38,11 +38,5 @@
     }
 
     func flush() throws(KithError) { throw problem }
-    var changes: StoreChanges? { nil }
-    var refusals: [KeyValueStore.Refusal] { [] }
-    func takeRefusals(through number: UInt64) {}
-    var account: AccountID? { nil }
-    var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { Nothing() }
-    func run() async {}
   }
 #endif

@@ -46,22 +46,31 @@
     /// Further keys are only logged.
     static let refusedKeysLimit = 1_024
 
+    private struct Weak {
+      weak var object: NSUbiquitousKeyValueStore?
+    }
+
     private struct Refused {
       var keys: [String] = []
       var isScheduled = false
     }
 
     private let queue = DispatchQueue(label: "kith.ubiquitous-key-value-store.notifications")
-    private let objects: LiveObjects
+    /// In the order in which they were made.
+    private let objects = Mutex<[Weak]>([])
     private let refused = Mutex(Refused())
 
-    init(objects: LiveObjects) {
-      self.objects = objects
+    /// Adds an object on the data, held weakly, which gets the notifications.
+    func add(_ object: NSUbiquitousKeyValueStore) {
+      objects.withLock { objects in
+        objects.removeAll { $0.object == nil }
+        objects.append(Weak(object: object))
+      }
     }
 
     /// Returns once all observers were called.
     func post(_ notice: Notice) async {
-      await onQueue { [objects] in Self.post(notice, to: objects) }
+      await onQueue { self.postNow(notice) }
     }
 
     /// Returns once all observers were called.
@@ -86,8 +95,7 @@
           defer { refused = Refused() }
           return refused.keys
         }
-        Self.post(
-          Notice(reason: NSUbiquitousKeyValueStoreQuotaViolationChange, keys: keys), to: objects)
+        postNow(Notice(reason: NSUbiquitousKeyValueStoreQuotaViolationChange, keys: keys))
       }
     }
 
@@ -100,8 +108,8 @@
       }
     }
 
-    private static func post(_ notice: Notice, to objects: LiveObjects) {
-      for object in objects.all {
+    private func postNow(_ notice: Notice) {
+      for object in objects.withLock({ $0.compactMap(\.object) }) {
         NotificationCenter.default.post(
           name: NSUbiquitousKeyValueStore.didChangeExternallyNotification, object: object,
           userInfo: [
