@@ -196,7 +196,7 @@ final class LocalSession: ChannelInboundHandler {
       case .hello: close()
       case .decide(let isAccepted): handle?.decide.yield(isAccepted)
       case .open(let store, let policy): try open(store, policy, request.id)
-      case .write(let store, let operations, let gathers, isDurable: false):
+      case .write(let store, let operations, let gathers):
         guard let opened = stores[store] else { return close() }
         try server.node.engine.write(store, operations, gathers: gathers, origin: origin)
         sendChanges(of: store, opened)

@@ -75,9 +75,7 @@ extension Node: NodeAccess {
       let options = InvitationOptions(hasCode: hasCode, addresses: addresses)
       return .joined(try await invite(options, onEvent: onEvent))
     case .yield: try yield()
-    case .hello, .open, .writeEach, .decide, .followProgress: throw .malformedControl
-    case .write(let store, let operations, _, _):
-      try await engine.settle(engine.accept(store, operations, origin: origin))
+    case .hello, .open, .write, .writeEach, .decide, .followProgress: throw .malformedControl
     case .flush: try await BlockingThread.run { () throws(KithError) in try engine.flush() }
     case .report(let store): return .synchronized(engine.syncReport(of: store))
     case .adopt(let store, let policy, let writes):

@@ -59,8 +59,8 @@ package enum NodeCall: Codable, Sendable {
   /// Only attached programs send this and the requests below. Creates the store if it is new.
   /// Answer: `values`, then each change of the store is sent.
   case open(StoreIdentifier, Policy)
-  /// Answer: `done`, once it is accepted, or durable if `isDurable`.
-  case write(StoreIdentifier, [KithCore.Operation], gathers: Bool, isDurable: Bool)
+  /// Answer: `done`, once it is accepted; `commit` waits until it is durable.
+  case write(StoreIdentifier, [KithCore.Operation], gathers: Bool)
   /// Writes transactions that gather, each accepted or refused alone. Answer: `written`, once each
   /// is one of these.
   case writeEach(StoreIdentifier, [[KithCore.Operation]])

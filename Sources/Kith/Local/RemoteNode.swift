@@ -298,9 +298,9 @@ final class RemoteNode: StoreService, NodeAccess {
   func write(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool
   ) throws(KithError) {
-    try ask(
-      .write(store, operations, gathers: gathers, isDurable: false), within: LocalLimits.write
-    ) { _ in self.state.withLock { $0.accepted += 1 } }
+    try ask(.write(store, operations, gathers: gathers), within: LocalLimits.write) { _ in
+      self.state.withLock { $0.accepted += 1 }
+    }
   }
 
   func write(
@@ -326,7 +326,7 @@ final class RemoteNode: StoreService, NodeAccess {
   func writeDurably(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation]
   ) async throws(KithError) {
-    try await askDurably(.write(store, operations, gathers: false, isDurable: true))
+    try await askDurably(.commit(store: store.rawValue, operations: operations))
   }
 
   func undo(

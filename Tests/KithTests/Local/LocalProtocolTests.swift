@@ -23,7 +23,10 @@ struct LocalProtocolTests {
   private static func write(
     _ key: String, _ value: PropertyListValue, isDurable: Bool = false
   ) throws -> NodeCall {
-    .write(.test, [try .encoding(value, forKey: key)], gathers: false, isDurable: isDurable)
+    let operations = [try KithCore.Operation.encoding(value, forKey: key)]
+    return isDurable
+      ? .commit(store: StoreIdentifier.test.rawValue, operations: operations)
+      : .write(.test, operations, gathers: false)
   }
 
   @Test func `the change that a write caused comes before its answer`() async throws {
