@@ -42,9 +42,9 @@ struct CampaignReport {
   }
 
   private var totals: Table {
-    let seconds = max(0.001, summary.duration.seconds)
+    let seconds = max(0.001, summary.duration / .seconds(1))
     let last = campaign.firstSeed + UInt64(max(0, summary.runs - 1))
-    var table = Table([("", .left), ("", .left)])
+    var table = Table()
     table.add(["seeds", "\(campaign.firstSeed) to \(last)"])
     table.add(["time", .init(Humane.duration(seconds: seconds))])
     table.add(["rate", "\(Humane.decimals(Double(summary.runs) / seconds, 1)) seeds a second"])
@@ -92,7 +92,7 @@ struct CampaignReport {
     }
     return try KithSimulatorCommands.json(
       Report(
-        firstSeed: campaign.firstSeed, seeds: summary.runs, seconds: summary.duration.seconds,
+        firstSeed: campaign.firstSeed, seeds: summary.runs, seconds: summary.duration / .seconds(1),
         deviceHours: summary.deviceHours, events: summary.events,
         slowestConvergenceSeconds: Double(summary.tally.longestConvergence) / 1e6,
         faults: Dictionary(

@@ -20,7 +20,7 @@ struct ReplayCommand: ParsableCommand {
     let result = Simulation.run(schedule, isTold: verbose)
     for line in result.lines { try console.data(line) }
     let style = Style.output
-    var table = Table([("", .left), ("", .left)])
+    var table = Table()
     table.add(["seed", "\(schedule.seed)"])
     table.add(["devices", "\(schedule.setup.devices), \(schedule.setup.stores) stores"])
     table.add(["faults", .init(schedule.setup.faults.map(\.rawValue).joined(separator: ", "))])

@@ -65,7 +65,7 @@ private final class CampaignProgress {
     guard isShown, now - last > .milliseconds(100) else { return }
     last = now
     let total = campaign.seeds.map { "/\(Humane.count($0))" } ?? ""
-    let seconds = max(0.001, summary.duration.seconds)
+    let seconds = max(0.001, summary.duration / .seconds(1))
     let line =
       "\(Humane.count(summary.runs))\(total) seeds · "
       + "\(Humane.decimals(Double(summary.runs) / seconds, 1))/s · "
@@ -77,12 +77,6 @@ private final class CampaignProgress {
   /// Clears the line.
   func finish() {
     if isShown { console.prompt("\r\u{1B}[K") }
-  }
-}
-
-extension Duration {
-  var seconds: Double {
-    Double(components.seconds) + Double(components.attoseconds) / 1e18
   }
 }
 

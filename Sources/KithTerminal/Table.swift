@@ -17,24 +17,21 @@ package struct Table {
     package init(stringLiteral text: String) { self.init(text) }
   }
 
-  private let heads: [String]
-  private let alignments: [Alignment]
+  private let columns: [(head: String, alignment: Alignment)]
   private var rows: [[Cell]] = []
 
-  /// The line of heads is left out if all heads are empty.
-  package init(_ columns: [(head: String, alignment: Alignment)]) {
-    heads = columns.map(\.head)
-    alignments = columns.map(\.alignment)
-  }
+  /// Without columns there is no line of heads, and all cells are on the left.
+  package init(_ columns: [(head: String, alignment: Alignment)] = []) { self.columns = columns }
 
   /// Missing cells are empty.
   package mutating func add(_ cells: [Cell]) { rows.append(cells) }
 
+  package mutating func add(fact name: String, _ cell: Cell) { add([Cell(name, .faint), cell]) }
+
   /// Without a final line feed.
   package func text(_ style: Style = .plain) -> String {
-    let head = heads.map { Cell($0, .faint) }
-    let all = (heads.allSatisfy(\.isEmpty) ? [] : [head]) + rows
-    let widths = heads.indices.map { column in
+    let all = (columns.isEmpty ? [] : [columns.map { Cell($0.head, .faint) }]) + rows
+    let widths = (0..<(all.map(\.count).max() ?? 0)).map { column in
       all.map { $0.indices.contains(column) ? Columns.width($0[column].text) : 0 }.max() ?? 0
     }
     return all.map { row in line(row, widths, style) }.joined(separator: "\n")
@@ -51,9 +48,10 @@ package struct Table {
         pending += widths[column] + 2
         continue
       }
-      let before = alignments[column] == .right ? String(repeating: " ", count: padding) : ""
+      let isRight = columns.indices.contains(column) && columns[column].alignment == .right
+      let before = isRight ? String(repeating: " ", count: padding) : ""
       line += gap + before + style(cell.tone, cell.text)
-      pending = 2 + (alignments[column] == .left ? padding : 0)
+      pending = 2 + (isRight ? 0 : padding)
     }
     return line
   }

@@ -19,7 +19,7 @@ struct TableTests {
   }
 
   @Test func `colours only where they are allowed`() {
-    var table = Table([("", .left), ("", .left)])
+    var table = Table()
     table.add([Table.Cell("ok", .good), Table.Cell("x", .plain)])
     #expect(table.text() == "ok  x")
     #expect(table.text(Style(isColoured: true)) == "\u{1B}[32mok\u{1B}[0m  x")

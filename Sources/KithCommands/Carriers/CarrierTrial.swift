@@ -79,7 +79,7 @@ struct CarrierTrial {
   }
 
   func text(_ style: Style) -> String {
-    var table = Table([("", .left), ("", .left), ("", .left)])
+    var table = Table()
     for step in steps {
       let (word, tone): (String, Style.Tone) =
         step.problem == nil

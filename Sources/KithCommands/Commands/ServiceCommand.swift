@@ -52,14 +52,14 @@ struct ServiceOptions: ParsableArguments {
       "isRunning": state.map { .bool($0.isRunning) }, "unit": .string(service.path),
     ])
     try options.print(document) { style in
-      func word(_ isTrue: Bool?) -> String { isTrue.map { $0 ? "yes" : "no" } ?? "unknown" }
-      var table = Table([("", .left), ("", .left)])
-      for (name, text) in [
-        ("unit", service.path),
-        ("installed", service.isPackaged ? "by a package" : word(service.isInstalled)),
-        ("changed", word(service.isChanged)), ("enabled", word(state?.isEnabled)),
-        ("running", word(state?.isRunning)),
-      ] { table.add([Table.Cell(name, .faint), Table.Cell(Columns.printable(text))]) }
+      func word(_ isTrue: Bool?) -> Table.Cell { isTrue.map { $0 ? "yes" : "no" } ?? "unknown" }
+      var table = Table()
+      table.add(fact: "unit", .init(Columns.printable(service.path)))
+      table.add(
+        fact: "installed", service.isPackaged ? "by a package" : word(service.isInstalled))
+      table.add(fact: "changed", word(service.isChanged))
+      table.add(fact: "enabled", word(state?.isEnabled))
+      table.add(fact: "running", word(state?.isRunning))
       return table.text(style)
     }
   }

@@ -135,8 +135,7 @@ struct DiskCheck: Check {
       guard pwrite(file, bytes, bytes.count, round * bytes.count) == bytes.count,
         fdatasync(file) == 0
       else { return .failure(Failure(number: errno == 0 ? ENOSPC : errno)) }
-      let taken = (ContinuousClock.now - begun).components
-      seconds.append(Double(taken.seconds) + Double(taken.attoseconds) / 1e18)
+      seconds.append((ContinuousClock.now - begun) / .seconds(1))
     }
     return .success(seconds.sorted()[rounds / 2])
   }

@@ -20,14 +20,14 @@ struct DoctorReport: Equatable, Sendable {
   }
 
   func text(_ style: Style) -> String {
-    var table = Table([("", .left), ("", .left), ("", .left)])
+    var table = Table()
     for finding in findings {
       table.add([
         Table.Cell(finding.verdict.rawValue, finding.verdict.tone),
         Table.Cell(finding.check, .strong), Table.Cell("\(finding.tried): \(finding.seen)"),
       ])
       if let advice = finding.advice {
-        table.add([Table.Cell(""), Table.Cell(""), Table.Cell("→ \(advice)", .faint)])
+        table.add(["", "", Table.Cell("→ \(advice)", .faint)])
       }
     }
     return table.text(style)

@@ -13,18 +13,15 @@ struct AccountReport: Sendable {
   private var device: NodeStatus.Device { .init(id: summary.device, name: summary.name) }
 
   func text(_ style: Style) -> String {
-    var table = Table([("", .left), ("", .left)])
-    func add(_ name: String, _ text: String, _ tone: Style.Tone = .plain) {
-      table.add([Table.Cell(name, .faint), Table.Cell(text, tone)])
-    }
-    add("account", summary.account.hex)
-    add("device", Columns.printable(device.name), .strong)
-    add("fingerprint", device.fingerprint)
-    add("directory", directory)
+    var table = Table()
+    table.add(fact: "account", .init(summary.account.hex))
+    table.add(fact: "device", .init(Columns.printable(device.name), .strong))
+    table.add(fact: "fingerprint", .init(device.fingerprint))
+    table.add(fact: "directory", .init(directory))
     for other in others {
-      add("with", "\(Columns.printable(other.name))  \(other.fingerprint)")
+      table.add(fact: "with", "\(Columns.printable(other.name))  \(other.fingerprint)")
     }
-    if let recoveryKey { add("recovery key", recoveryKey, .strong) }
+    if let recoveryKey { table.add(fact: "recovery key", .init(recoveryKey, .strong)) }
     return table.text(style)
   }
 

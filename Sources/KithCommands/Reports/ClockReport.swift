@@ -6,26 +6,18 @@ struct ClockReport: Sendable {
 
   func text(_ style: Style) -> String {
     let clock = status.clock
-    var facts = Table([("", .left), ("", .left)])
-    let time = Moment.text(UInt64(clamping: clock.milliseconds))
-    facts.add([Table.Cell("time", .faint), Table.Cell(time)])
-    facts.add([Table.Cell("whose", .faint), whoseCell])
-    facts.add([
-      Table.Cell("certain", .faint),
-      clock.isCertain
-        ? Table.Cell("yes", .good) : Table.Cell("no kernel says that it is right", .warning),
-    ])
-    facts.add([
-      Table.Cell("generation", .faint),
-      Table.Cell("\(clock.generation) of \(clock.generationLimit)"),
-    ])
+    var facts = Table()
+    facts.add(fact: "time", .init(Moment.text(UInt64(clamping: clock.milliseconds))))
+    facts.add(fact: "whose", whoseCell)
+    facts.add(
+      fact: "certain",
+      clock.isCertain ? .init("yes", .good) : .init("no kernel says that it is right", .warning))
+    facts.add(fact: "generation", "\(clock.generation) of \(clock.generationLimit)")
     let ahead = clock.stampsAheadMilliseconds
-    facts.add([
-      Table.Cell("stamps", .faint),
+    facts.add(
+      fact: "stamps",
       ahead > 0
-        ? Table.Cell("\(Humane.offset(ahead)) ahead of the time", .bad)
-        : Table.Cell("with the time", .good),
-    ])
+        ? .init("\(Humane.offset(ahead)) ahead of the time", .bad) : .init("with the time", .good))
     guard !clock.peers.isEmpty else { return facts.text(style) }
     var peers = Table([("DEVICE", .left), ("CLOCK", .right), ("SYNCHRONISED", .left)])
     for peer in clock.peers {

@@ -6,35 +6,25 @@ struct StatusReport: Equatable, Sendable {
   var nowMilliseconds: UInt64
 
   func text(_ style: Style) -> String {
-    var facts = Table([("", .left), ("", .left)])
+    var facts = Table()
     if let own = status.devices.first(where: \.isThisDevice) {
-      facts.add([
-        Table.Cell("device", .faint),
-        Table.Cell("\(Columns.printable(own.name))  \(own.fingerprint)"),
-      ])
+      facts.add(fact: "device", "\(Columns.printable(own.name))  \(own.fingerprint)")
     }
-    facts.add([
-      Table.Cell("account", .faint),
-      status.account.map { Table.Cell(String($0.hex.prefix(16))) }
-        ?? Table.Cell("none; what is written stays on this host", .warning),
-    ])
-    facts.add([Table.Cell("directory", .faint), Table.Cell(status.directory)])
-    facts.add([Table.Cell("node", .faint), nodeCell])
+    facts.add(
+      fact: "account",
+      status.account.map { "\($0.hex.prefix(16))" }
+        ?? .init("none; what is written stays on this host", .warning))
+    facts.add(fact: "directory", .init(status.directory))
+    facts.add(fact: "node", nodeCell)
     if status.isRunning, status.account != nil {
-      facts.add([Table.Cell("peers", .faint), peersCell])
-      facts.add([Table.Cell("discovery", .faint), discoveryCell])
+      facts.add(fact: "peers", peersCell)
+      facts.add(fact: "discovery", discoveryCell)
     }
-    facts.add([
-      Table.Cell("clock", .faint),
+    facts.add(
+      fact: "clock",
       status.clock.isSynchronised
-        ? Table.Cell("synchronised", .good)
-        : Table.Cell("not synchronised by the kernel", .warning),
-    ])
-    if !status.keepsHistory {
-      facts.add([
-        Table.Cell("history", .faint), Table.Cell("off; keep it with: kith run --history"),
-      ])
-    }
+        ? .init("synchronised", .good) : .init("not synchronised by the kernel", .warning))
+    if !status.keepsHistory { facts.add(fact: "history", "off; keep it with: kith run --history") }
     var parts = [facts.text(style)]
     if status.account == nil {
       parts.append("Nobody is signed in: \(CommonOptions.signingIn).")
