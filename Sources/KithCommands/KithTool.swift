@@ -41,11 +41,9 @@ public enum KithTool {
         try command.run()
       }
     } catch {
-      let (status, output) = ending(of: error, arguments: CommandLine.arguments)
-      switch output {
-      case .nothing: break
-      case .data(let text): Console().dataOrExit(text)
-      case .error(let text): Console().warn(text)
+      let (status, text) = ending(of: error, arguments: CommandLine.arguments)
+      if let text {
+        if status == 0 { Console().dataOrExit(text) } else { Console().warn(text) }
       }
       exit(status)
     }
@@ -67,31 +65,16 @@ public enum KithTool {
     }
   }
 
-  enum Output: Equatable {
-    /// All was printed already.
-    case nothing
-    /// Help or a version, as requested.
-    case data(String)
-    /// The error, without `kith:` before it.
-    case error(String)
-  }
-
-  /// Help is short if the arguments ask for that.
+  /// The text is help or a version if the status is 0, else the error, without `kith:` before it; nil
+  /// if all was printed already. Help is short if the arguments ask for that.
   static func ending(
-    of error: any Error, arguments: [String]
-  ) -> (status: Int32, output: Output) {
-    ShortHelp.$isWanted.withValue(ShortHelp.isRequested(by: arguments)) { ending(of: error) }
-  }
-
-  static func ending(of error: any Error) -> (status: Int32, output: Output) {
-    if let failure = CommandFailure(error) {
-      return (failure.status.rawValue, failure.message.map(Output.error) ?? .nothing)
+    of error: any Error, arguments: [String] = []
+  ) -> (status: Int32, text: String?) {
+    if let failure = CommandFailure(error) { return (failure.status.rawValue, failure.message) }
+    return ShortHelp.$isWanted.withValue(ShortHelp.isRequested(by: arguments)) {
+      let message = KithCommand.fullMessage(for: error)
+      let text = message.trimmingPrefix("Error: ")
+      return (KithCommand.exitCode(for: error).rawValue, text.isEmpty ? nil : String(text))
     }
-    let code = KithCommand.exitCode(for: error)
-    let message = KithCommand.fullMessage(for: error)
-    if code.isSuccess { return (0, message.isEmpty ? .nothing : .data(message)) }
-    let prefix = "Error: "
-    let text = message.hasPrefix(prefix) ? String(message.dropFirst(prefix.count)) : message
-    return (code.rawValue, text.isEmpty ? .nothing : .error(text))
   }
 }

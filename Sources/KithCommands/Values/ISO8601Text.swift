@@ -38,9 +38,11 @@ enum ISO8601Text {
       /#
       .asciiOnlyDigits()
     guard let match = text.wholeMatch(of: pattern)?.output else { return nil }
-    guard let year = Int(match.1), let month = Int(match.2), let day = Int(match.3), year >= 1,
-      (1...12).contains(month), (1...daysInMonth(month, of: year)).contains(day)
+    guard let year = Int(match.1), let month = Int(match.2), let day = Int(match.3), year >= 1
     else { return nil }
+    let days = dayNumber(year: year, month: month, day: day)
+    // Of a month or day that does not exist, the number is another date's.
+    guard civil(fromDay: days) == (year, month, day) else { return nil }
     let number = { (text: Substring?) -> Int in text.flatMap { Int($0) } ?? 0 }
     let (hour, minute, second) = (number(match.4), number(match.5), number(match.6))
     let (offsetHours, offsetMinutes) = (number(match.9), number(match.10))
@@ -48,8 +50,7 @@ enum ISO8601Text {
       return nil
     }
     let offset = (offsetHours * 3_600 + offsetMinutes * 60) * (match.8 == "-" ? -1 : 1)
-    let days = dayNumber(year: year, month: month, day: day) - daysTo2001
-    let whole = days * 86_400 + hour * 3_600 + minute * 60 + second - offset
+    let whole = (days - daysTo2001) * 86_400 + hour * 3_600 + minute * 60 + second - offset
     return date(whole: whole, fraction: String(match.7 ?? ""))
   }
 
@@ -105,14 +106,5 @@ extension ISO8601Text {
     let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
     let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
     return (year, month, dayOfYear - (153 * shiftedMonth + 2) / 5 + 1)
-  }
-
-  private static func daysInMonth(_ month: Int, of year: Int) -> Int {
-    let isLeap = year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400))
-    return switch month {
-    case 2: isLeap ? 29 : 28
-    case 4, 6, 9, 11: 30
-    default: 31
-    }
   }
 }

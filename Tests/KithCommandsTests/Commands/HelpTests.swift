@@ -30,9 +30,7 @@ struct HelpTests {
       try command.run()
     }
     func text(_ arguments: String...) throws -> String {
-      let output = KithTool.ending(of: try #require(error), arguments: arguments).output
-      guard case .data(let text) = output else { return "" }
-      return text
+      try KithTool.ending(of: #require(error), arguments: arguments).text ?? ""
     }
     let short = try text("kith", "ls", "-h")
     let long = try text("kith", "ls", "--help")
