@@ -174,9 +174,9 @@ extension Page {
   private func importFile(_ request: Request, _ query: Query) async throws -> Response {
     let (store, prefix) = (try query.text("store"), (try? query.text("prefix")) ?? "")
     let bytes = try await request.body.collect(upTo: Self.bodyBytes)
-    let file: StoreImport
+    let file: ImportedFile
     do {
-      file = try StoreImport(Data(bytes.readableBytesView), prefix: prefix)
+      file = try ImportedFile(Data(bytes.readableBytesView), prefix: prefix)
     } catch {
       throw PageFailure(.refused, "\(error)")
     }

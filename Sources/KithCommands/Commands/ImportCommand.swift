@@ -60,7 +60,7 @@ struct ImportCommand: AsyncParsableCommand {
         try await content.rehearse(identifier, at: node, keyBytes: keyBytes)
       }
     } else {
-      let bar = ProgressBar("importing", total: content.count, isQuiet: options.quiet)
+      let bar = ProgressBar("importing", total: content.entries.count, isQuiet: options.quiet)
       summary = try await options.withNode(writes: true, passphrase: passphrase) { node in
         let identifier = try await store.writable(at: node, options.console)
         defer { bar.finish() }
@@ -101,10 +101,10 @@ struct ImportCommand: AsyncParsableCommand {
     }
   }
 
-  private func read() throws -> StoreImport {
+  private func read() throws -> ImportedFile {
     let data = try InputText.data(of: file)
     do {
-      return try StoreImport(data, as: format, prefix: prefix)
+      return try ImportedFile(data, as: format, prefix: prefix)
     } catch let error as ImportError {
       throw CommandFailure(.failure, "\(file): \(error)")
     }

@@ -45,7 +45,7 @@ struct DconfDocument {
     return members.compactMapValues { if case .string(let text) = $0 { text } else { nil } }
   }
 
-  /// Nil if ``DconfImporter`` would not read the key back.
+  /// Nil if ``ImportedFile`` would not read the key back.
   private static func path(of key: String) -> (section: String, name: String)? {
     let parts = key.split(separator: "/", omittingEmptySubsequences: false)
     guard let name = parts.last, parts.allSatisfy({ !$0.isEmpty }),

@@ -228,7 +228,7 @@ extension Faults {
       // after pauses of 1 s, so the shortage comes back several times, each time without a line.
       try await Task.sleep(for: .seconds(4))
       let used = try Self.processorSeconds(process.id) - before
-      let passed = (ContinuousClock.now - began).seconds
+      let passed = (ContinuousClock.now - began) / .seconds(1)
       print("network: without room for connections \(used) s of processor time in \(passed) s")
       #expect(used < 0.05 * passed)
       let lines = process.saidSoFar.split(separator: "\n").filter { $0.contains("no room") }

@@ -9,7 +9,7 @@ struct ImportTests {
   /// A file of the repository, by its path.
   private func file(_ path: String) throws -> ImportedFile {
     let root = URL(filePath: #filePath).appending(path: "../../../..").standardized
-    return try ImportedFile.read(Data(contentsOf: root.appending(path: path)))
+    return try ImportedFile(Data(contentsOf: root.appending(path: path)))
   }
 
   private func samples(_ name: String) -> String { "Tests/KithCommandsTests/Samples/" + name }
@@ -19,7 +19,7 @@ struct ImportTests {
   }
 
   private func read(_ text: String) throws -> ImportedFile {
-    try ImportedFile.read(Data(text.utf8))
+    try ImportedFile(Data(text.utf8))
   }
 
   @Test func `an editor's settings`() throws {
@@ -135,7 +135,9 @@ struct ImportTests {
   @Test func `comments and null in JSON`() throws {
     let settings = try read("// mine\n{ \"a\": 1, /* b */ \"b\": {\"c\": [null]}, }")
     #expect(settings.entries == [.init(key: "a", value: 1)])
-    #expect(settings.skipped == [.init(key: "b", reason: "at .c[0]: null is no value")])
+    #expect(
+      settings.skipped == [.init(key: "b", code: "notAValue", reason: "at .c[0]: null is no value")]
+    )
     #expect(try read(#"{"$dictionary":{"$date":1}}"#).entries == [.init(key: "$date", value: 1)])
   }
 
@@ -194,7 +196,7 @@ struct BinaryPropertyListTests {
   }
 
   @Test func `shared arrays are taken as long as they are few`() throws {
-    let file = try ImportedFile.read(nested(3, width: 2))
+    let file = try ImportedFile(nested(3, width: 2))
     #expect(file.entries == [.init(key: "k", value: [[[1, 1], [1, 1]], [[1, 1], [1, 1]]])])
   }
 
@@ -202,14 +204,14 @@ struct BinaryPropertyListTests {
   func `a set in a property list ended the import`(value: [UInt8]) {
     // `{k: {"k"}}`, and the same inside an array. Found by the fuzzer.
     let objects: [[UInt8]] = [[0xD1, 1, 3], [0x51, UInt8(ascii: "k")], [0xC1, 1], value]
-    let error = #expect(throws: ImportError.self) { try ImportedFile.read(list(objects)) }
+    let error = #expect(throws: ImportError.self) { try ImportedFile(list(objects)) }
     #expect(error?.description.contains("a set") == true)
   }
 
   @Test func `what unfolds to more than memory holds is refused at once`() {
     let text = [0x5F, 0x11, 0xFF, 0xFF] + [UInt8](repeating: 0x61, count: 65_535)
     for data in [nested(20, width: 14), nested(3, width: 14, last: text)] {
-      let error = #expect(throws: ImportError.self) { try ImportedFile.read(data) }
+      let error = #expect(throws: ImportError.self) { try ImportedFile(data) }
       #expect(error?.description.contains("unfolds") == true)
       #expect(throws: ImportError.self) { try PropertyListReader.value(data) }
     }
@@ -217,26 +219,26 @@ struct BinaryPropertyListTests {
 
   @Test func `a list that holds itself ends`() {
     #expect(throws: ImportError.self) {
-      try ImportedFile.read(list([[0xD1, 1, 2], [0x51, 0x6B], [0xA1, 2]]))
+      try ImportedFile(list([[0xD1, 1, 2], [0x51, 0x6B], [0xA1, 2]]))
     }
   }
 
   @Test func `depth is the store's to judge`() throws {
-    let deep = try ImportedFile.read(nested(100, width: 1))
+    let deep = try ImportedFile(nested(100, width: 1))
     #expect(deep.entries.count == 1)
   }
 
   @Test func `any damage is said, and nothing is read outside the file`() {
     let whole = nested(3, width: 2)
     for length in 6..<whole.count {
-      let error = #expect(throws: ImportError.self) { try ImportedFile.read(whole[..<length]) }
+      let error = #expect(throws: ImportError.self) { try ImportedFile(whole[..<length]) }
       #expect(error?.description.contains("damaged") == true)
     }
     for place in whole.indices.dropFirst(8) {
       for byte in [0, 0x0F, 0xAF, 0xDF, 0xFF] as [UInt8] {
         var broken = whole
         broken[place] = byte
-        _ = try? ImportedFile.read(broken)
+        _ = try? ImportedFile(broken)
       }
     }
   }

@@ -38,7 +38,7 @@ struct StrangersTests {
     try await eventually("all to be closed") {
       for (index, connection) in connections.enumerated() where closedAfter[index] == nil {
         connection.look()
-        if connection.isClosed { closedAfter[index] = (ContinuousClock.now - began).seconds }
+        if connection.isClosed { closedAfter[index] = (ContinuousClock.now - began) / .seconds(1) }
       }
       return closedAfter.allSatisfy { $0 != nil }
     }

@@ -267,7 +267,7 @@ struct ReportTests {
       let entries = values.map { ($0.key, $0.value) }
       let document = ExportDocument(store: "s", entries: entries)
       for text in [document.plain.text(), document.versioned.text()] {
-        let file = try ImportedFile.read(.init(text.utf8))
+        let file = try ImportedFile(.init(text.utf8))
         #expect(file.skipped.isEmpty)
         let sorted = entries.sorted { $0.0.utf8.lexicographicallyPrecedes($1.0.utf8) }
         #expect(file.entries == sorted.map { .init(key: $0.0, value: $0.1) })

@@ -21,7 +21,7 @@ enum ReadBench {
       }
     }
     guard found == reads else { throw CommandFailure(.failure, "the bench missed a present key") }
-    return time.seconds / Double(reads)
+    return time / .seconds(1) / Double(reads)
   }
 
   /// Measures admission of a full, over-quota store.

@@ -1,11 +1,9 @@
-@testable import KithCommands
-
 struct Samples: Sendable {
   private var seconds: [Double] = []
 
   var count: Int { seconds.count }
 
-  mutating func add(_ duration: Duration) { seconds.append(duration.seconds) }
+  mutating func add(_ duration: Duration) { seconds.append(duration / .seconds(1)) }
 
   var median: Double { quantile(0.5) }
 

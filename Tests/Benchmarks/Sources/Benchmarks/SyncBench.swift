@@ -87,7 +87,7 @@ struct SyncBench {
         try await group.waitForAll()
       }
     }
-    return Double(Self.tasks * perTask) / time.seconds
+    return Double(Self.tasks * perTask) / (time / .seconds(1))
   }
 
   private static func text(_ round: Int) -> String {

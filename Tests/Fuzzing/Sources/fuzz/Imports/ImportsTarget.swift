@@ -21,7 +21,7 @@ extension FuzzTarget {
       return
     }
     let format: ImportFormat? = kind == 0 ? nil : ImportFormat.allCases[kind - 1]
-    guard let file = try? ImportedFile.read(Data(rest), as: format) else { return }
+    guard let file = try? ImportedFile(Data(rest), as: format) else { return }
     var keys = Set<Key>()
     for entry in file.entries {
       require(keys.insert(Key(entry.key)).inserted, "a key twice in one file")

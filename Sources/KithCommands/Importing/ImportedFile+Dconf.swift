@@ -1,11 +1,11 @@
 import Foundation
 import KithCore
 
-/// Imports a key file with values in GVariant's text format. A key is its section's path, a slash,
-/// and its name: `org/gnome/desktop/interface/clock-format`. Under `[/]` it is only the name.
-enum DconfImporter {
-  static func read(_ data: Data) throws(ImportError) -> ImportedFile {
-    var file = ImportedFile(format: .dconf)
+extension ImportedFile {
+  /// Takes the keys of a key file with values in GVariant's text format. A key is its section's path,
+  /// a slash, and its name: `org/gnome/desktop/interface/clock-format`. Under `[/]` it is only the
+  /// name.
+  mutating func takeDconf(_ data: Data) throws(ImportError) {
     var section: String?
     var lineOfKey: [Key: Int] = [:]
     for (index, line) in data.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated()
@@ -31,23 +31,22 @@ enum DconfImporter {
       let name = String(text[..<equals]).trimmed
       let key = section.isEmpty ? name : section + "/" + name
       if let first = lineOfKey.updateValue(number, forKey: Key(key)) {
-        let reason = "line \(number): the key was already given in line \(first)"
-        file.skipped.append(ImportedFile.Skipped(key: key, reason: reason))
+        add(key) { throw ImportError("line \(number): the key was already given in line \(first)") }
         continue
       }
       let original = String(text[text.index(after: equals)...]).trimmed
-      file.add(key) {
+      add(key) {
         var reader = GVariantReader(original)
         do throws(ImportError) { return try reader.read() } catch {
           throw ImportError("line \(number): \(error)")
         }
       }
-      if let entry = file.entries.last, entry.key == key, GVariantText.text(entry.value) != original
+      if let entry = entries.last, entry.key == prefix + key,
+        GVariantText.text(entry.value) != original
       {
-        file.texts[key] = original
+        texts[entry.key] = original
       }
     }
-    return file
   }
 }
 

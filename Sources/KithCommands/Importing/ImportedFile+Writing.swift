@@ -1,22 +1,8 @@
-package import Foundation
 package import Kith
 import KithCore
 
-/// A settings file on its way into a store: for `kith import`, and for the page of `kith web`.
-package struct StoreImport: Sendable {
-  private let content: ImportedFile
-  private let prefix: String
-
-  /// A nil format is detected. `prefix` is text before every key. Throws ``ImportError`` if the file
-  /// as a whole cannot be read.
-  package init(_ data: Data, as format: ImportFormat? = nil, prefix: String = "") throws {
-    content = try ImportedFile.read(data, as: format)
-    self.prefix = prefix
-  }
-
-  /// The number of keys that ``write(to:at:progress:)`` tries.
-  var count: Int { content.entries.count }
-
+/// The way into a store: for `kith import`, and for the page of `kith web`.
+extension ImportedFile {
   /// Writes what the store takes, durably. `progress` gets the number of finished keys.
   package func write(
     to store: String, at node: any NodeAccess,
@@ -27,13 +13,11 @@ package struct StoreImport: Sendable {
     try await run.write(entries) { chunk in
       try await node.write(chunk.map { ($0.key, $0.value) }, in: store)
     }
-    if content.format == .dconf, !run.imported.isEmpty {
+    if format == .dconf, !run.imported.isEmpty {
       let key = DconfDocument.textsKey
       let old = try await node.values(in: store)[Key(key)]
-      let texts = [String: String](
-        uniqueKeysWithValues: content.texts.map { (prefix + $0.key, $0.value) })
       if let new = DconfDocument.texts(old, after: run.imported, with: texts) {
-        try await run.write([ImportedFile.Entry(key: key, value: new)]) { _ in
+        try await run.write([Entry(key: key, value: new)]) { _ in
           try await node.write([(key, new)], in: store)
         }
       }
@@ -55,22 +39,13 @@ package struct StoreImport: Sendable {
     return summary(run, isDryRun: true, since: start)
   }
 
-  private var entries: [ImportedFile.Entry] {
-    content.entries.map { ImportedFile.Entry(key: prefix + $0.key, value: $0.value) }
-  }
-
   private func summary(
     _ run: ImportRun, isDryRun: Bool, since start: ContinuousClock.Instant
   ) -> ImportSummary {
-    let skipped = content.skipped.map { item in
-      ImportSummary.Refused(key: prefix + item.key, code: "notAValue", reason: item.reason)
-    }
-    return ImportSummary(
-      format: content.format,
-      imported: run.imported.count {
-        content.format != .dconf || $0 != DconfDocument.textsKey
-      },
+    ImportSummary(
+      format: format,
+      imported: run.imported.count { format != .dconf || $0 != DconfDocument.textsKey },
       refused: skipped + run.refused, isDryRun: isDryRun,
-      seconds: (ContinuousClock.now - start).seconds)
+      seconds: (ContinuousClock.now - start) / .seconds(1))
   }
 }

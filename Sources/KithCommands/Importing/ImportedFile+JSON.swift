@@ -1,9 +1,9 @@
 import Foundation
 import KithCore
 
-/// One key for each member of the object.
-enum JSONImporter {
-  static func read(_ data: Data) throws(ImportError) -> ImportedFile {
+extension ImportedFile {
+  /// Takes one key for each member of the object.
+  mutating func takeJSON(_ data: Data) throws(ImportError) {
     let root: JSONNode
     do throws(JSONSyntaxError) {
       var reader = JSONReader(Array(data), allowsComments: true)
@@ -22,11 +22,9 @@ enum JSONImporter {
     {
       members = inner
     }
-    var file = ImportedFile(format: .json)
-    for member in try values(of: members) {
-      file.add(member.key) { try ValueJSON.value(member.value) }
+    for member in try Self.values(of: members) {
+      add(member.key) { try ValueJSON.value(member.value) }
     }
-    return file
   }
 
   /// Returns the `values` of a document of `kith export --json`; otherwise the object's own

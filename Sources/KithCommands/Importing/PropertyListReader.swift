@@ -1,9 +1,9 @@
 import Foundation
 import KithCore
 
-/// One key for each member of the dictionary.
-enum PropertyListImporter {
-  static func read(_ data: Data) throws(ImportError) -> ImportedFile {
+extension ImportedFile {
+  /// Takes one key for each member of the dictionary.
+  mutating func takePropertyList(_ data: Data) throws(ImportError) {
     let root: Any
     do {
       root = try PropertyListReader.object(data)
@@ -15,12 +15,10 @@ enum PropertyListImporter {
         "the top level of the property list is \(PropertyListReader.kindName(root)) where a "
           + "dictionary is needed")
     }
-    var file = ImportedFile(format: .plist)
     for (key, object) in members.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) })
     {
-      file.add(key) { try PropertyListReader.value(object) }
+      add(key) { try PropertyListReader.value(object) }
     }
-    return file
   }
 }
 
