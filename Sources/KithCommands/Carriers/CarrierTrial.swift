@@ -5,7 +5,7 @@ import KithTerminal
 
 /// Tries a carrier's four operations, with an object that no device takes for one of the account's.
 struct CarrierTrial {
-  struct Step: Equatable {
+  struct Step {
     var name: String
     /// Nil: it works.
     var problem: String?
@@ -14,11 +14,12 @@ struct CarrierTrial {
 
   private(set) var steps: [Step] = []
 
-  var works: Bool { !steps.contains { $0.problem != nil && !$0.isWarning } }
+  /// The first one that is more than a warning; nil if the carrier works.
+  var problem: String? { steps.first { $0.problem != nil && !$0.isWarning }?.problem }
 
   /// `makesPlace`: makes the account's directory first.
   static func run(
-    _ settings: CarrierSettings, of account: AccountID, makesPlace: Bool
+    _ settings: CarrierSettings, of account: AccountID, makesPlace: Bool = false
   ) async -> CarrierTrial {
     var trial = CarrierTrial()
     let place = account.carrierPlace
@@ -30,50 +31,35 @@ struct CarrierTrial {
       return trial
     }
     if makesPlace {
-      guard
-        await trial.step(
-          "make", { () throws(CarrierFailure) in try await storage.makePlace(place) })
-      else { return trial }
+      guard await trial.step("make", { try await storage.makePlace(place) }) else { return trial }
     }
     let name = (0..<32).map { _ in String(Int.random(in: 0..<16), radix: 16) }.joined()
     let bytes = (0..<4_096).map { _ in UInt8.random(in: 0...255) }
-    guard
-      await trial.step(
-        "list",
-        { () throws(CarrierFailure) in _ = try await storage.list(place, limit: Limits.objects) }
-      ),
-      await trial.step(
-        "put", { () throws(CarrierFailure) in try await storage.put(bytes, as: name, in: place) })
+    guard await trial.step("list", { _ = try await storage.list(place, limit: Limits.objects) }),
+      await trial.step("put", { try await storage.put(bytes, as: name, in: place) })
     else { return trial }
-    _ = await trial.step(
-      "get",
-      { () throws(CarrierFailure) in
-        let found = try await storage.get(name, from: place, limit: bytes.count)
-        guard found == bytes else {
-          throw CarrierFailure(.unexpected, "The storage changes or loses what is put.")
-        }
-      })
-    _ = await trial.step(
-      "delete", { () throws(CarrierFailure) in try await storage.delete(name, from: place) })
-    do throws(CarrierFailure) {
-      for warning in try await storage.warnings(for: place) {
-        trial.steps.append(Step(name: "settings", problem: warning, isWarning: true))
+    await trial.step("get") {
+      guard try await storage.get(name, from: place, limit: bytes.count) == bytes else {
+        throw CarrierFailure(.unexpected, "The storage changes or loses what is put.")
       }
-    } catch {
-      // Not every storage can be asked.
+    }
+    await trial.step("delete") { try await storage.delete(name, from: place) }
+    // Not every storage can be asked.
+    for warning in (try? await storage.warnings(for: place)) ?? [] {
+      trial.steps.append(Step(name: "settings", problem: warning, isWarning: true))
     }
     return trial
   }
 
-  private mutating func step(
-    _ name: String, _ body: () async throws(CarrierFailure) -> Void
-  ) async -> Bool {
-    do throws(CarrierFailure) {
+  /// Returns whether the step works.
+  @discardableResult
+  private mutating func step(_ name: String, _ body: () async throws -> Void) async -> Bool {
+    do {
       try await body()
       steps.append(Step(name: name))
       return true
     } catch {
-      steps.append(Step(name: name, problem: error.message))
+      steps.append(Step(name: name, problem: (error as? CarrierFailure)?.message ?? "\(error)"))
       return false
     }
   }
@@ -94,7 +80,7 @@ struct CarrierTrial {
 
   func document(_ settings: CarrierSettings) -> Document {
     .versioned([
-      "carrier": .string(settings.location), "works": .bool(works),
+      "carrier": .string(settings.location), "works": .bool(problem == nil),
       "steps": .list(
         steps.map { step in
           .object([

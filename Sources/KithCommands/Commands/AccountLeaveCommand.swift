@@ -26,14 +26,12 @@ struct AccountLeaveCommand: AsyncParsableCommand {
   var yes = false
 
   func run() async throws {
-    guard yes || Terminal.hasInput else {
-      throw CommandFailure(.refused, "standard input is no terminal; pass --yes")
-    }
+    try Confirmation.demandPerson(unless: yes)
     let console = options.console
     let configuration = options.accounts()
     let known = try await Accounts.known(configuration)
     let signedIn = account == nil ? known.last(where: \.isSignedIn) : nil
-    let chosen = try signedIn ?? AccountReference(account).find(in: known)
+    let chosen = try signedIn ?? known.find(account)
     let status = try await status(of: chosen, configuration)
     let own = status?.devices.first(where: \.isThisDevice)
     let name = own.map { Columns.printable($0.name, limit: 64) }
@@ -46,9 +44,7 @@ struct AccountLeaveCommand: AsyncParsableCommand {
       throw CommandFailure(
         .refused, "writes would be lost; nothing was done. Pass --force to lose them")
     }
-    guard yes || Confirmation.isGiven("This cannot be undone. Do it?", console) else {
-      throw CommandFailure(.refused, "nothing was done")
-    }
+    try Confirmation.demand("This cannot be undone. Do it?", unless: yes, console)
     // A person takes time to answer, and programs may write meanwhile.
     if !yes, !force, let now = try await self.status(of: chosen, configuration) {
       guard Self.lost(now).isEmpty else {

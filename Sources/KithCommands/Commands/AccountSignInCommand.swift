@@ -21,7 +21,7 @@ struct AccountSignInCommand: AsyncParsableCommand {
 
   func run() async throws {
     let configuration = options.accounts()
-    let chosen = try AccountReference(account).find(in: await Accounts.known(configuration))
+    let chosen = try await Accounts.known(configuration).find(account)
     // A node that serves the local stores will serve the account soon.
     let hadNode = await Self.hasNode(try Accounts.deviceDirectory(in: options.directoryURL.path))
     try await Accounts.signIn(to: chosen, configuration)

@@ -22,6 +22,7 @@ struct CarrierAddCommand: AsyncParsableCommand {
 
   /// The longest wait for the first deposit.
   private static let longestWait = Duration.seconds(120)
+  private static let look = Duration.milliseconds(500)
 
   @OptionGroup var options: CommonOptions
   @OptionGroup var credentials: CarrierCredentialsOptions
@@ -60,10 +61,8 @@ struct CarrierAddCommand: AsyncParsableCommand {
       credentials: try credentials.text(for: kind),
       authorityFile: authorityFile.map { CommonOptions.exactly($0).path }, isShared: isShared)
     let carrier = try await options.withNode(writes: true) { node in
-      let known = try await KnownCarriers(of: node)
-      guard
-        known.all.count < Limits.carriers || known.all.contains(where: { $0.id == settings.id })
-      else {
+      let known = try await node.carriers()
+      guard known.count < Limits.carriers || known.contains(where: { $0.id == settings.id }) else {
         throw CommandFailure(
           .refused, "a device uses at most \(Limits.carriers) carriers; remove one first")
       }
@@ -75,8 +74,7 @@ struct CarrierAddCommand: AsyncParsableCommand {
         "Added \(settings.kind) \(Columns.printable(settings.location)), "
           + (isShared ? "for all devices of the account." : "for this device."))
       guard !noWait else { return Optional<NodeStatus.Carrier>.none }
-      return try await FirstDeposit(console: options.console, limit: Self.longestWait)
-        .follow(settings, on: node)
+      return try await followFirstDeposit(settings, on: node)
     }
     try report(settings, carrier)
   }
@@ -93,16 +91,41 @@ struct CarrierAddCommand: AsyncParsableCommand {
   }
 
   private func tryOut(_ settings: CarrierSettings, of node: any NodeAccess) async throws {
-    guard let account = try await node.report().account else {
-      throw CommandFailure.signedOut(options.directoryURL.path)
-    }
+    let account = try await options.account(of: node)
     let trial = await CarrierTrial.run(settings, of: account, makesPlace: true)
-    guard trial.works else {
-      let problem = trial.steps.compactMap { $0.isWarning ? nil : $0.problem }.first
-      throw CommandFailure(.unreachable, problem ?? "the storage does not work")
-    }
+    if let problem = trial.problem { throw CommandFailure(.unreachable, problem) }
     for step in trial.steps where step.isWarning {
       options.console.warn(Columns.printable(step.problem ?? ""))
+    }
+  }
+
+  /// Waits until the new carrier holds everything, and says how far it is. Returns the carrier's last
+  /// status; nil if no node uses it.
+  private func followFirstDeposit(
+    _ settings: CarrierSettings, on node: any NodeAccess
+  ) async throws -> NodeStatus.Carrier? {
+    let end = ContinuousClock.now + Self.longestWait
+    let start = Moment.now
+    var told: String?
+    while true {
+      let status = try await node.report()
+      guard status.isRunning else { return nil }
+      let carrier = status.carriers.first {
+        $0.kind == settings.kind && $0.location == settings.location
+      }
+      // The status may still have a problem of before.
+      let hasFailed = carrier?.problemMilliseconds.map { $0 >= start } == true
+      let isDone = carrier?.heldSinceMilliseconds != nil && carrier?.problem == nil || hasFailed
+      if isDone || ContinuousClock.now >= end { return carrier }
+      let line = carrier.map {
+        $0.objects == 0
+          ? "Putting everything there…"
+          : "Putting everything there: \(Humane.count($0.objects, "object")), \(Humane.bytes($0.bytes))…"
+      }
+      if let line, line != told { options.console.talk(line) }
+      told = line ?? told
+      try await node.lookAtCarriers()
+      try await Task.sleep(for: Self.look)
     }
   }
 

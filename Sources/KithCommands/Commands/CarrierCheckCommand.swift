@@ -18,12 +18,12 @@ struct CarrierCheckCommand: AsyncParsableCommand {
   func run() async throws {
     _ = try options.accountDirectory()
     let (settings, account) = try await options.withNode { node in
-      let known = try await KnownCarriers(of: node)
-      return (try known.find(meant.carrier), try await node.report().account)
+      (try await node.carriers().find(meant.carrier), try await options.account(of: node))
     }
-    guard let account else { throw CommandFailure.signedOut(options.directoryURL.path) }
-    let trial = await CarrierTrial.run(settings, of: account, makesPlace: false)
+    let trial = await CarrierTrial.run(settings, of: account)
     try options.print(trial.document(settings), text: trial.text)
-    guard trial.works else { throw CommandFailure(.unhealthy, "the carrier cannot be used") }
+    guard trial.problem == nil else {
+      throw CommandFailure(.unhealthy, "the carrier cannot be used")
+    }
   }
 }

@@ -1,4 +1,6 @@
 import ArgumentParser
+import Kith
+import KithTerminal
 
 struct CarrierCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -14,4 +16,22 @@ struct CarrierCommand: AsyncParsableCommand {
       CarrierPasswordCommand.self, CarrierRemoveCommand.self,
     ],
     defaultSubcommand: CarrierListCommand.self)
+}
+
+/// Which carrier a command means.
+struct CarrierArgument: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp(
+      "Its location, or a part of it. Default: the only one.", valueName: "carrier"))
+  var carrier: String?
+}
+
+extension CommonOptions {
+  /// The account whose place on a carrier is tried.
+  func account(of node: any NodeAccess) async throws -> AccountID {
+    guard let account = try await node.report().account else {
+      throw CommandFailure.signedOut(directoryURL.path)
+    }
+    return account
+  }
 }

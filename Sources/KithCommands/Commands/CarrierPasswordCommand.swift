@@ -22,20 +22,14 @@ struct CarrierPasswordCommand: AsyncParsableCommand {
   func run() async throws {
     _ = try options.accountDirectory()
     let location = try await options.withNode(writes: true) { node in
-      let known = try await KnownCarriers(of: node)
-      var settings = try known.find(meant.carrier)
+      var settings = try await node.carriers().find(meant.carrier)
       guard let kind = CarrierAddress.Kind(rawValue: settings.kind), kind != .folder else {
         throw CommandFailure(.refused, "this carrier needs no credentials")
       }
       settings.credentials = try credentials.text(for: kind)
-      guard let account = try await node.report().account else {
-        throw CommandFailure.signedOut(options.directoryURL.path)
-      }
-      let trial = await CarrierTrial.run(settings, of: account, makesPlace: false)
-      guard trial.works else {
-        let problem = trial.steps.compactMap { $0.isWarning ? nil : $0.problem }.first
-        throw CommandFailure(
-          .unreachable, "nothing has changed: \(problem ?? "the storage does not work")")
+      let trial = await CarrierTrial.run(settings, of: try await options.account(of: node))
+      if let problem = trial.problem {
+        throw CommandFailure(.unreachable, "nothing has changed: \(problem)")
       }
       try await node.keepCarrier(settings)
       return settings.location

@@ -22,16 +22,10 @@ struct CarrierRemoveCommand: AsyncParsableCommand {
     _ = try options.accountDirectory()
     let console = options.console
     let location = try await options.withNode { node in
-      let known = try await KnownCarriers(of: node)
-      let settings = try known.find(meant.carrier)
-      guard yes || Terminal.hasInput else {
-        throw CommandFailure(.refused, "standard input is no terminal; pass --yes")
-      }
+      let settings = try await node.carriers().find(meant.carrier)
       let whose = settings.isShared ? "on all devices of the account" : "on this device"
-      let question = "Use \(Columns.printable(settings.location)) no longer, \(whose)?"
-      guard yes || Confirmation.isGiven(question, console) else {
-        throw CommandFailure(.refused, "nothing was removed")
-      }
+      try Confirmation.demand(
+        "Use \(Columns.printable(settings.location)) no longer, \(whose)?", unless: yes, console)
       try await node.removeCarrier(settings)
       return settings.location
     }

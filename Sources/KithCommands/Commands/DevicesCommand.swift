@@ -56,7 +56,7 @@ struct DevicesRenameCommand: AsyncParsableCommand {
     let (reference, name) = (device, name)
     let (renamed, devices) = try await options.withNode { node in
       let devices = try await node.report().devices
-      let found = try DeviceReference(reference).find(in: devices)
+      let found = try devices.find(reference)
       do {
         try await node.rename(found.id, to: name)
       } catch let error as KithError where error.code == .invalidName {

@@ -44,17 +44,12 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
 
   func run() async throws {
     _ = try options.accountDirectory()
-    guard yes || Terminal.hasInput else {
-      throw CommandFailure(
-        .refused, "standard input is no terminal; pass --yes")
-    }
+    try Confirmation.demandPerson(unless: yes)
     // Membership only: the device to be revoked may have filled the account's stores.
     let plan = try await options.withNode(readsMembershipOnly: true) { node in
       let plan = try await makePlan(node)
       for line in plan.lines { options.console.talk(line) }
-      guard yes || Confirmation.isGiven("This cannot be undone. Do it?", options.console) else {
-        throw CommandFailure(.refused, "nothing was done")
-      }
+      try Confirmation.demand("This cannot be undone. Do it?", unless: yes, options.console)
       try await node.revoke(plan.device.id, keeping: Set(plan.staying.map(\.id)))
       return plan
     }
@@ -80,7 +75,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
   private func makePlan(
     _ node: any NodeAccess, _ devices: [NodeStatus.Device]
   ) async throws -> RevocationPlan {
-    let device = try DeviceReference(self.device).find(in: devices)
+    let device = try devices.find(self.device)
     guard !device.isThisDevice else {
       throw CommandFailure(
         .refused, "this is the device itself; revoke it on another device of the account")
@@ -98,7 +93,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     guard !named.isEmpty else {
       return RevocationPlan(device: device, staying: dependents, going: [])
     }
-    let staying = try named.map { try DeviceReference($0).find(in: dependents) }
+    let staying = try named.map(dependents.find)
     return RevocationPlan(
       device: device, staying: staying, going: dependents.filter { !staying.contains($0) })
   }

@@ -52,13 +52,7 @@ struct DoctorCommand: AsyncParsableCommand {
           "Meet the \(Humane.count(others, "other device")) of the account first, if you can: they may "
             + "still have it.")
       }
-      guard yes || Terminal.hasInput else {
-        throw CommandFailure(
-          .refused, "standard input is no terminal; pass --yes")
-      }
-      guard yes || Confirmation.isGiven("Take it for lost?", options.console) else {
-        throw CommandFailure(.refused, "nothing was done")
-      }
+      try Confirmation.demand("Take it for lost?", unless: yes, options.console)
       for store in stores { try await node.acceptLoss(in: store.identifier.rawValue) }
       return stores
     }

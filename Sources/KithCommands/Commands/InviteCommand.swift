@@ -38,12 +38,8 @@ struct InviteCommand: AsyncParsableCommand {
 
   func run() async throws {
     _ = try options.accountDirectory()
-    guard yes || Terminal.hasInput else {
-      throw CommandFailure(
-        .refused,
-        "standard input is no terminal; pass --yes to admit any holder of the "
-          + (token ? "token" : "code"))
-    }
+    try Confirmation.demandPerson(
+      unless: yes, " to admit any holder of the \(token ? "token" : "code")")
     let console = options.console
     let isSure = yes
     let candidate = try await options.withNode { node in

@@ -46,11 +46,7 @@ struct JoinCommand: AsyncParsableCommand {
     let first = try text()
     // A token in a script is confirmation enough; a code needs a person.
     let isSure = yes || (Node.isToken(first) && !Terminal.hasInput)
-    guard isSure || Terminal.hasInput else {
-      throw CommandFailure(
-        .refused,
-        "standard input is no terminal; pass --yes to join any holder of the code")
-    }
+    try Confirmation.demandPerson(unless: isSure, " to join any holder of the code")
     let (name, peer) = (name ?? DeviceName.ofHost, peer)
     let confirm: @Sendable (PairingDevice, String) async -> Bool = { inviter, fingerprint in
       let name = Columns.printable(inviter.name, limit: 64)

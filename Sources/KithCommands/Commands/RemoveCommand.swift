@@ -44,14 +44,10 @@ struct RemoveCommand: AsyncParsableCommand {
     let (name, removed, missing) = try await options.withNode { node in
       let name = try await store.existing(at: node)
       if let prefix { return (name, try await remove(prefix, in: name, at: node), [String]()) }
-      var present: [String] = []
-      var missing: [String] = []
+      var (present, missing): ([String], [String]) = ([], [])
       for key in keys {
-        if try await node.value(forKey: key, in: name) == nil {
-          missing.append(key)
-        } else {
-          present.append(key)
-        }
+        let value = try await node.value(forKey: key, in: name)
+        if value == nil { missing.append(key) } else { present.append(key) }
       }
       if !present.isEmpty {
         try await node.write(present.map { ($0, nil) }, in: name)
@@ -83,10 +79,9 @@ struct RemoveCommand: AsyncParsableCommand {
     let found = try await node.values(in: name).entries.map(\.key)
       .filter { $0.utf8.starts(with: prefix.utf8) }
     guard !found.isEmpty else { return [] }
-    let question = "Remove \(Humane.count(found.count, "key")) of \"\(Columns.printable(name))\"?"
-    guard yes || !Terminal.hasInput || Confirmation.isGiven(question, options.console) else {
-      throw CommandFailure(.refused, "nothing was removed")
-    }
+    try Confirmation.demand(
+      "Remove \(Humane.count(found.count, "key")) of \"\(Columns.printable(name))\"?",
+      unless: yes || !Terminal.hasInput, options.console)
     try await node.write(found.map { ($0, nil) }, in: name)
     return found
   }

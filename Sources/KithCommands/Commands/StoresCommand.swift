@@ -64,14 +64,9 @@ struct StoresRemoveCommand: AsyncParsableCommand {
       let hidden = try await node.hiddenEntries(in: name).map { Key($0.key) }
       let keys = Set(shown.values.keys).union(hidden).sorted().map(\.text)
       guard !keys.isEmpty else { return keys }
-      guard yes || Terminal.hasInput else {
-        throw CommandFailure(.refused, "standard input is no terminal; pass --yes")
-      }
-      let question =
-        "Remove \(Humane.count(keys.count, "key")), all of \"\(Columns.printable(name))\", on all devices?"
-      guard yes || Confirmation.isGiven(question, console) else {
-        throw CommandFailure(.refused, "nothing was removed")
-      }
+      try Confirmation.demand(
+        "Remove \(Humane.count(keys.count, "key")), all of \"\(Columns.printable(name))\", on all devices?",
+        unless: yes, console)
       try await node.write(keys.map { ($0, nil) }, in: name)
       return keys
     }
