@@ -2,7 +2,7 @@
 
 import { app, isSignedIn } from "./app.js";
 import { post } from "./api.js";
-import { byId, h, nameNode, openDialog, perform, show } from "./dom.js";
+import { byId, h, nameNode, onEscape, onSubmit, openDialog, show } from "./dom.js";
 
 export function renderAccount() {
   show(byId("welcome"), app.status !== null && !isSignedIn());
@@ -13,6 +13,7 @@ async function create() {
   const { device, recoveryKey } = await post("/api/account/create", {
     name: byId("create-name").value.trim(),
   });
+  byId("create-form").reset();
   byId("recovery-key").textContent = recoveryKey;
   byId("recovery-device").replaceChildren(nameNode(device.name), ", fingerprint ",
     h("code", { class: "fingerprint" }, device.fingerprint));
@@ -22,18 +23,13 @@ async function create() {
 }
 
 export function startAccount() {
-  const form = byId("create-form");
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    if (await perform(form, create)) form.reset();
-  });
+  onSubmit(byId("create-form"), create);
   const dialog = byId("recovery");
   byId("recovery-sure").addEventListener("change", (event) => {
     byId("recovery-done").disabled = !event.target.checked;
   });
   // Shown once: only the button closes it.
-  dialog.addEventListener("cancel", (event) => event.preventDefault());
-  dialog.addEventListener("keydown", (event) => { if (event.key === "Escape") event.preventDefault(); });
+  onEscape(dialog, (event) => event.preventDefault());
   dialog.addEventListener("close", () => { byId("recovery-key").textContent = ""; });
   // The key is shown only this once.
   addEventListener("beforeunload", (event) => { if (dialog.open) event.preventDefault(); });

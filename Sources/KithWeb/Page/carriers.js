@@ -1,17 +1,13 @@
 // The list of carriers: storage through which devices exchange without meeting.
 
 import { app, now } from "./app.js";
-import { ago, byId, bytes, count, h, nameNode, plainName, show } from "./dom.js";
+import { ago, byId, bytes, count, h, nameNode, plainName, redraw, show } from "./dom.js";
 
 export function renderCarriers() {
   const carriers = app.status.carriers ?? [];
   show(byId("carriers-card"), carriers.length > 0);
   const lines = carriers.map((carrier) => [carrier, facts(carrier)]);
-  const text = JSON.stringify(lines);
-  const list = byId("carriers");
-  if (list.dataset.drawn === text) return;
-  list.dataset.drawn = text;
-  list.replaceChildren(...lines.map(([carrier, parts]) => h("li", { class: "carrier" },
+  redraw(byId("carriers"), lines, () => lines.map(([carrier, parts]) => h("li", { class: "carrier" },
     h("strong", {}, `${plainName(carrier.kind)} `, nameNode(carrier.location)),
     h("p", { class: carrier.problem ? "problem" : "faint" }, parts.join(" ")))));
 }

@@ -3,7 +3,7 @@
 import { app, deviceName, isSignedIn, now } from "./app.js";
 import { get, post } from "./api.js";
 import {
-  ago, byId, count, duration, h, moment, nameNode, openDialog, perform, plainName, setText, show,
+  ago, byId, count, duration, h, moment, nameNode, onSubmit, openDialog, plainName, setText, show,
   showProblem, toast,
 } from "./dom.js";
 import { stateIcon } from "./map.js";
@@ -172,10 +172,6 @@ async function doRevoke() {
 }
 
 export function startDevices() {
-  const onSubmit = (dialog, action) => dialog.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    if (await perform(dialog, action)) dialog.close();
-  });
   onSubmit(byId("rename"), async () => {
     const name = byId("rename-name").value.trim();
     await post("/api/devices/rename", { device: byId("rename").dataset.device, name });

@@ -21,6 +21,18 @@ function fill(element, attributes, children) {
   return element;
 }
 
+/**
+ * Draws an element's children only if what they show has changed, so that the focus stays. Returns
+ * whether it has.
+ */
+export function redraw(element, shown, children) {
+  const text = JSON.stringify(shown);
+  if (element.dataset.drawn === text) return false;
+  element.dataset.drawn = text;
+  element.replaceChildren(...children());
+  return true;
+}
+
 /** Sets the text only if it differs, so that screen readers do not repeat a live region. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
@@ -147,6 +159,15 @@ export function openDialog(dialog) {
   if (!dialog.open) dialog.showModal();
 }
 
+/**
+ * Lets `run` answer Escape, as the event `cancel`: Chromium closes a dialog on a second Escape,
+ * whatever was answered to the first.
+ */
+export function onEscape(dialog, run) {
+  dialog.addEventListener("cancel", run);
+  dialog.addEventListener("keydown", (event) => { if (event.key === "Escape") run(event); });
+}
+
 /** Shows an error in the dialog or form that caused it. */
 export function showProblem(container, error) {
   const place = container.querySelector(".problem");
@@ -175,4 +196,12 @@ export async function perform(container, action) {
     for (const button of buttons) button.disabled = false;
     container.removeAttribute("aria-busy");
   }
+}
+
+/** Performs the action when a dialog or form is submitted; a dialog then closes. */
+export function onSubmit(container, action) {
+  container.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (await perform(container, () => action(event))) container.close?.();
+  });
 }

@@ -2,7 +2,7 @@
 
 import { app, on } from "./app.js";
 import {
-  byId, clearProblem, hasInvisible, nameNode, openDialog, perform, setText, show,
+  byId, clearProblem, hasInvisible, nameNode, onSubmit, openDialog, perform, setText, show,
 } from "./dom.js";
 import { isInteger64, JsonError, parse, print, quote } from "./json.js";
 import { hexText, localDate, nodeOf } from "./values.js";
@@ -225,11 +225,7 @@ export function startEditor() {
     understand();
   });
   byId("editor-file").addEventListener("change", takeFile);
-  byId("editor").addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const isPending = event.submitter?.value === "later";
-    if (await perform(byId("editor"), () => submit(isPending))) byId("editor").close();
-  });
+  onSubmit(byId("editor"), (event) => submit(event.submitter?.value === "later"));
   // Control and Enter save, also in a field of several lines.
   byId("editor").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {

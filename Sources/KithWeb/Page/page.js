@@ -4,7 +4,7 @@ import { renderAccount, startAccount } from "./account.js";
 import { app, emit, now, on } from "./app.js";
 import { follow, openPage } from "./api.js";
 import { renderCarriers } from "./carriers.js";
-import { byId, count, nodes, plainName, setText, show, toast } from "./dom.js";
+import { byId, count, h, nodes, plainName, redraw, setText, show, toast } from "./dom.js";
 import { renderDevices, startDevices } from "./devices.js";
 import { startEditor } from "./editor.js";
 import { changeEntries, showEntries, startKeys } from "./keys.js";
@@ -34,11 +34,7 @@ function renderState() {
   hero.className = `card hero is-${kind}`;
   byId("state-sign").setAttribute("d", signs[kind]);
   setText(byId("state"), title);
-  const text = JSON.stringify(detail);
-  if (byId("state-detail").dataset.drawn !== text) {
-    byId("state-detail").dataset.drawn = text;
-    byId("state-detail").replaceChildren(...nodes(detail));
-  }
+  redraw(byId("state-detail"), detail, () => nodes(detail));
   document.title = `${title.replace(/[. …]+$/, "")} · Kith`;
   document.body.classList.toggle("is-old", app.connection !== "live" && app.status !== null);
   show(byId("retry"), app.connection === "lost");
@@ -59,14 +55,8 @@ function renderUnshownNote() {
 function renderProblems() {
   const problems = app.status?.problems ?? [];
   show(byId("problems"), problems.length > 0);
-  const text = JSON.stringify(problems);
-  if (byId("problems").dataset.drawn === text) return;
-  byId("problems").dataset.drawn = text;
-  byId("problems-list").replaceChildren(...problems.map(({ message }) => {
-    const item = document.createElement("li");
-    item.textContent = plainName(message);
-    return item;
-  }));
+  redraw(byId("problems-list"), problems,
+    () => problems.map(({ message }) => h("li", {}, plainName(message))));
 }
 
 function render() {

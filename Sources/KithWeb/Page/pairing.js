@@ -3,7 +3,7 @@
 import { app, isSignedIn, now, on } from "./app.js";
 import { post } from "./api.js";
 import {
-  byId, duration, h, nameNode, openDialog, perform, setText, showProblem, svg,
+  byId, duration, h, nameNode, onEscape, onSubmit, openDialog, perform, setText, showProblem, svg,
 } from "./dom.js";
 
 let state = null;
@@ -218,20 +218,10 @@ async function join() {
 export function startPairing() {
   setInterval(tick, 1000);
   for (const one of document.querySelectorAll("[data-invite]")) one.addEventListener("click", invite);
-  const form = byId("join-form");
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    perform(form, join);
-  });
+  onSubmit(byId("join-form"), join);
   // Escape neither answers a question nor hides a pairing that goes on.
-  byId("pairing").addEventListener("cancel", (event) => {
+  onEscape(byId("pairing"), (event) => {
     if (!state) return;
-    event.preventDefault();
-    if (["waiting", "searching", "done", "failed"].includes(state.state)) cancel();
-  });
-  // Chromium closes a dialog on a second Escape, whatever was answered to the first.
-  byId("pairing").addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !state) return;
     event.preventDefault();
     if (["waiting", "searching", "done", "failed"].includes(state.state)) cancel();
   });

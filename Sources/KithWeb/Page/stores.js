@@ -3,10 +3,8 @@
 import { app, deviceName, emit, storeStatus } from "./app.js";
 import { get, post, send } from "./api.js";
 import {
-  byId, bytes, count, h, nameNode, openDialog, perform, plainName, setText, show, toast,
+  byId, bytes, count, h, nameNode, openDialog, perform, plainName, redraw, setText, show, toast,
 } from "./dom.js";
-
-let drawn = "";
 
 export function renderStores() {
   const { status } = app;
@@ -14,14 +12,11 @@ export function renderStores() {
   const names = status.stores.map((store) => store.identifier);
   for (const name of [status.store, app.store]) if (name && !names.includes(name)) names.push(name);
   names.sort();
-  if (drawn !== JSON.stringify([names, app.store])) {
-    drawn = JSON.stringify([names, app.store]);
-    const select = byId("stores");
-    select.replaceChildren(
-      ...names.map((name) => h("option", { value: name }, plainName(name))),
-      h("option", { value: "" }, "Another store …"));
-    select.value = app.store;
-  }
+  const isRedrawn = redraw(byId("stores"), [names, app.store], () => [
+    ...names.map((name) => h("option", { value: name }, plainName(name))),
+    h("option", { value: "" }, "Another store …"),
+  ]);
+  if (isRedrawn) byId("stores").value = app.store;
   renderFill();
   renderOverview();
 }
@@ -72,12 +67,10 @@ function renderOverview() {
   const { stores } = app.status;
   show(list, stores.length > 1);
   if (stores.length < 2) return;
-  const text = JSON.stringify([app.store,
-    stores.map((one) => [one.identifier, one.usage, one.hiddenKeys, one.refusals])]);
-  if (list.dataset.drawn === text) return;
-  list.dataset.drawn = text;
+  const shown = [app.store,
+    stores.map((one) => [one.identifier, one.usage, one.hiddenKeys, one.refusals])];
   const hadFocus = list.contains(document.activeElement);
-  list.replaceChildren(...stores.map(({ identifier, usage, hiddenKeys, refusals }) => {
+  const isRedrawn = redraw(list, shown, () => stores.map(({ identifier, usage, hiddenKeys, refusals }) => {
     const share = Math.max(usage.bytes / usage.policy.totalBytes, usage.keys / usage.policy.keys);
     const bar = h("span", { class: `bar${share >= 0.95 ? " is-full" : share >= 0.8 ? " is-near" : ""}` },
       h("span"));
@@ -89,7 +82,7 @@ function renderOverview() {
     }, nameNode(identifier), bar, h("small", {},
       `${count(usage.keys, "key")}, ${bytes(usage.bytes)}${unshown ? `, ${unshown} not shown` : ""}`)));
   }));
-  if (hadFocus) list.querySelector("[aria-pressed=true]")?.focus();
+  if (isRedrawn && hadFocus) list.querySelector("[aria-pressed=true]")?.focus();
 }
 
 // Import

@@ -4,21 +4,24 @@
 import { app, emit, storeStatus } from "./app.js";
 import { ApiError, get, post } from "./api.js";
 import {
-  byId, bytes, clearProblem, count, h, nameNode, openDialog, perform, plainName, setText, show, toast,
+  byId, bytes, clearProblem, count, h, nameNode, onSubmit, openDialog, perform, plainName, setText,
+  show, toast,
 } from "./dom.js";
 import { shownJSON, valueElement } from "./values.js";
 
-/** The value's JSON that is shown now; null if the key is missing. */
-export async function shownJson(entry, store = app.store) {
-  if (!entry) return null;
-  if (entry.json !== undefined) return entry.json;
+/** The entry that a store shows now. */
+async function shownEntry(store, key) {
   try {
-    return (await get("/api/value", { store, key: entry.key })).json;
+    return await get("/api/value", { store, key });
   } catch (error) {
-    if (error.status === 404) return null;
+    if (error.status === 404) return { key, missing: true };
     throw error;
   }
 }
+
+/** The value's JSON that is shown now; null if the key is missing. */
+export const shownJson = async (entry) =>
+  entry.json ?? (await shownEntry(app.store, entry.key)).json ?? null;
 
 /**
  * Writes edits { key, json? (left out: removes), was } as one transaction. If a key was changed
@@ -76,14 +79,7 @@ export async function undo(store, key, to) {
 // Conflicts
 
 async function askAboutConflict(edits, store, error) {
-  const currents = await Promise.all(edits.map(async ({ key }) => {
-    try {
-      return await get("/api/value", { store, key });
-    } catch (one) {
-      if (one.status === 404) return { key, missing: true };
-      throw one;
-    }
-  }));
+  const currents = await Promise.all(edits.map(({ key }) => shownEntry(store, key)));
   const currentJson = (index) => currents[index].json ?? null;
   const changed = edits.map((edit, index) => currentJson(index) !== (edit.was ?? null));
   // It changed back meanwhile: try once more, unless the server disagrees for another reason.
@@ -182,11 +178,7 @@ async function remove(isPending) {
 
 export function startWrites(on) {
   on("remove", askToRemove);
-  byId("remove").addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const isPending = event.submitter?.value === "later";
-    if (await perform(byId("remove"), () => remove(isPending))) byId("remove").close();
-  });
+  onSubmit(byId("remove"), (event) => remove(event.submitter?.value === "later"));
   byId("tray-save").addEventListener("click", () => perform(byId("tray"), async () => {
     // Edits that are added meanwhile stay.
     const edits = [...app.pending.values()];
