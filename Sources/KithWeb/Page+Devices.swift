@@ -10,9 +10,8 @@ extension Page {
     var name: String
   }
 
-  func rename(_ body: Rename) async throws -> Response {
-    try await accounts.rename(Query.device(body.device), to: body.name)
-    return Response(.members([]))
+  func rename(_ body: Rename) async throws {
+    try await accounts.rename(DeviceID(ofPage: body.device), to: body.name)
   }
 
   struct Revoke: Decodable {
@@ -20,23 +19,18 @@ extension Page {
     var keep: [String]
   }
 
-  func revoke(_ body: Revoke) async throws -> Response {
-    let staying = try body.keep.map { try Query.device($0) }
-    try await accounts.revoke(Query.device(body.device), keeping: Set(staying))
-    return Response(.members([]))
+  func revoke(_ body: Revoke) async throws {
+    let staying = try body.keep.map(DeviceID.init(ofPage:))
+    try await accounts.revoke(DeviceID(ofPage: body.device), keeping: Set(staying))
   }
 
   struct Meet: Decodable { var address: String }
 
-  func meet(_ body: Meet) async throws -> Response {
-    try await accounts.nodeAccess.meet(body.address)
-    return Response(.members([]))
-  }
+  func meet(_ body: Meet) async throws { try await accounts.nodeAccess.meet(body.address) }
 
-  func invite() throws -> Response {
+  func invite() throws {
     try requireAccount(true)
     try pairing.begin(.invite)
-    return Response(.members([]))
   }
 
   struct Join: Decodable {
@@ -45,10 +39,9 @@ extension Page {
     var address: String?
   }
 
-  func join(_ body: Join) async throws -> Response {
+  func join(_ body: Join) throws {
     try requireAccount(false)
     try pairing.begin(.join(code: body.code, name: body.name, address: body.address))
-    return Response(.members([]))
   }
 
   struct Answer: Decodable {
@@ -56,9 +49,8 @@ extension Page {
     var device: String
   }
 
-  func answerPairing(_ body: Answer) async throws -> Response {
-    pairing.answer(body.accept, about: try Query.device(body.device))
-    return Response(.members([]))
+  func answerPairing(_ body: Answer) throws {
+    pairing.answer(body.accept, about: try DeviceID(ofPage: body.device))
   }
 
   struct Create: Decodable { var name: String }

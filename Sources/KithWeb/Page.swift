@@ -39,35 +39,33 @@ struct Page: Sendable {
   }
 
   func answer(_ request: Request) async throws -> Response {
-    let query = Query(request)
     switch (request.method, request.uri.path) {
     case (.get, "/api/status"): return Response(document(try await accounts.report()))
-    case (.get, "/api/events"): return events(try query.store(), request.body)
-    case (.get, "/api/value"): return try await value(query)
-    case (.get, "/api/unshown"): return try await unshown(query)
-    case (.get, "/api/history"): return try await history(query)
-    case (.get, "/api/export"): return try await export(query.text("store"))
+    case (.get, "/api/events"): return events(try request.store(), request.body)
+    case (.get, "/api/value"): return try await value(request)
+    case (.get, "/api/unshown"): return try await unshown(request)
+    case (.get, "/api/history"): return try await history(request)
+    case (.get, "/api/export"): return try await export(request.text("store"))
     case (.get, "/api/devices/dependents"):
-      let dependents = try await accounts.dependents(of: query.device())
+      let dependents = try await accounts.dependents(of: DeviceID(ofPage: request.text("device")))
       return Response(.object(["devices": .strings(dependents.map(\.hex))]))
-    case (.post, "/api/write"): return try await write(request.decoded(upTo: Self.bodyBytes))
-    case (.post, "/api/unshown/again"): return try await writeAgain(request.decoded())
-    case (.post, "/api/unshown/clear"): return try await clear(request.decoded())
+    case (.post, "/api/write"): try await write(request.decoded(upTo: Self.bodyBytes))
+    case (.post, "/api/unshown/again"): try await writeAgain(request.decoded())
+    case (.post, "/api/unshown/clear"): try await clear(request.decoded())
     case (.post, "/api/undo"): return try await undo(request.decoded())
-    case (.post, "/api/import"): return try await importFile(request, query)
+    case (.post, "/api/import"): return try await importFile(request)
     case (.post, "/api/sync"): return try await sync(request.decoded())
-    case (.post, "/api/devices/rename"): return try await rename(request.decoded())
-    case (.post, "/api/devices/revoke"): return try await revoke(request.decoded())
-    case (.post, "/api/devices/meet"): return try await meet(request.decoded())
-    case (.post, "/api/invite"): return try invite()
-    case (.post, "/api/join"): return try await join(request.decoded())
-    case (.post, "/api/pairing/answer"): return try await answerPairing(request.decoded())
-    case (.post, "/api/pairing/cancel"):
-      pairing.cancel()
-      return Response(.members([]))
+    case (.post, "/api/devices/rename"): try await rename(request.decoded())
+    case (.post, "/api/devices/revoke"): try await revoke(request.decoded())
+    case (.post, "/api/devices/meet"): try await meet(request.decoded())
+    case (.post, "/api/invite"): try invite()
+    case (.post, "/api/join"): try await join(request.decoded())
+    case (.post, "/api/pairing/answer"): try await answerPairing(request.decoded())
+    case (.post, "/api/pairing/cancel"): pairing.cancel()
     case (.post, "/api/account/create"): return try await createAccount(request.decoded())
     default: throw PageFailure(.notFound, "there is no such request")
     }
+    return Response(.members([]))
   }
 
   private func events(_ store: String, _ body: RequestBody) -> Response {
@@ -106,13 +104,12 @@ extension Page {
     var expecting: [Item]?
   }
 
-  private func write(_ body: Write) async throws -> Response {
+  private func write(_ body: Write) async throws {
     let node = try accounts.nodeAccess
     try await check(body.store, at: node, creates: body.create ?? false)
-    let writes = try body.writes.map { try $0.write() }
     let expected = try (body.expecting ?? []).map { try $0.write() }
-    try await node.write(writes, in: body.store, expecting: expected)
-    return Response(PageDocuments.written(writes))
+    try await node.write(
+      body.writes.map { try $0.write() }, in: body.store, expecting: expected)
   }
 
   /// A mistyped store would stay on all devices for ever.
@@ -123,22 +120,22 @@ extension Page {
     }
   }
 
-  private func value(_ query: Query) async throws -> Response {
-    let (store, key) = (try query.text("store"), try query.text("key"))
+  private func value(_ request: Request) async throws -> Response {
+    let (store, key) = (try request.text("store"), try request.text("key"))
     guard let value = try await accounts.nodeAccess.value(forKey: key, in: store) else {
       throw PageFailure(.notFound, "\"\(key)\" is missing in the store \"\(store)\"")
     }
     return Response(PageDocuments.entry(key, value, isWhole: true))
   }
 
-  private func history(_ query: Query) async throws -> Response {
-    let (store, key) = (try query.text("store"), try? query.text("key"))
-    let limit = min(max(0, query.number("limit") ?? 20), Self.mostPastValues)
+  private func history(_ request: Request) async throws -> Response {
+    let (store, key) = (try request.text("store"), try? request.text("key"))
+    let limit = min(max(0, request.number("limit") ?? 20), Self.mostPastValues)
     let values = try await accounts.nodeAccess.history(of: key, in: store, limit: limit)
     return Response(
       .object([
         "store": .string(store),
-        "values": .list(values.map { PageDocuments.past($0, isWhole: query.isWhole) }),
+        "values": .list(values.map { PageDocuments.past($0, isWhole: request.isWhole) }),
       ]))
   }
 
@@ -171,8 +168,8 @@ extension Page {
       body: ResponseBody(byteBuffer: ByteBuffer(string: document.versioned.text() + "\n")))
   }
 
-  private func importFile(_ request: Request, _ query: Query) async throws -> Response {
-    let (store, prefix) = (try query.text("store"), (try? query.text("prefix")) ?? "")
+  private func importFile(_ request: Request) async throws -> Response {
+    let (store, prefix) = (try request.text("store"), (try? request.text("prefix")) ?? "")
     let bytes = try await request.body.collect(upTo: Self.bodyBytes)
     let file: ImportedFile
     do {
@@ -182,7 +179,7 @@ extension Page {
     }
     let node = try accounts.nodeAccess
     try await check(store, at: node, creates: false)
-    let isDryRun = try query.text("dryRun") == "true"
+    let isDryRun = try request.text("dryRun") == "true"
     let summary =
       isDryRun
       ? try await file.rehearse(store, at: node) : try await file.write(to: store, at: node)
@@ -191,13 +188,13 @@ extension Page {
 
   // MARK: Values that are not shown
 
-  private func unshown(_ query: Query) async throws -> Response {
-    let (node, store) = (try accounts.nodeAccess, try query.text("store"))
+  private func unshown(_ request: Request) async throws -> Response {
+    let (node, store) = (try accounts.nodeAccess, try request.text("store"))
     return Response(
       PageDocuments.unshown(
         try await node.hiddenEntries(in: store),
         try await node.refusals(in: store, takingThrough: nil), of: store,
-        isWhole: query.isWhole))
+        isWhole: request.isWhole))
   }
 
   private struct Refused: Decodable {
@@ -206,18 +203,16 @@ extension Page {
   }
 
   /// A refusal stays listed if others come before it: they are cleared in order.
-  private func writeAgain(_ body: Refused) async throws -> Response {
+  private func writeAgain(_ body: Refused) async throws {
     let node = try accounts.nodeAccess
     let refusals = try await node.refusals(in: body.store, takingThrough: nil)
     guard let refusal = refusals.first(where: { $0.number == body.number }) else {
       throw PageFailure(.notFound, "this refusal was cleared meanwhile")
     }
-    let writes = refusal.writes.map { (key: $0.key, value: $0.value) }
-    try await node.write(writes, in: body.store)
+    try await node.write(refusal.writes.map { ($0.key, $0.value) }, in: body.store)
     if refusals.first?.number == body.number {
       _ = try await node.refusals(in: body.store, takingThrough: body.number)
     }
-    return Response(PageDocuments.written(writes))
   }
 
   private struct Cleared: Decodable {
@@ -225,11 +220,8 @@ extension Page {
     var through: UInt64
   }
 
-  private func clear(_ body: Cleared) async throws -> Response {
-    let node = try accounts.nodeAccess
-    let refusals = try await node.refusals(in: body.store, takingThrough: body.through)
-    return Response(
-      .object(["cleared": .int(refusals.count { $0.number <= body.through })]))
+  private func clear(_ body: Cleared) async throws {
+    _ = try await accounts.nodeAccess.refusals(in: body.store, takingThrough: body.through)
   }
 
   private struct Sync: Decodable {

@@ -50,13 +50,6 @@ enum PageDocuments {
     value.map { entry(key, $0, isWhole: isWhole) } ?? removed(key)
   }
 
-  static func written(_ writes: [(key: String, value: PropertyListValue?)]) -> Document {
-    .object([
-      "removed": .strings(writes.filter { $0.value == nil }.map(\.key)),
-      "set": .strings(writes.filter { $0.value != nil }.map(\.key)),
-    ])
-  }
-
   static func unshown(
     _ hidden: [KeyValueStore.HiddenEntry], _ refusals: [KeyValueStore.Refusal], of store: String,
     isWhole: Bool

@@ -13,20 +13,27 @@ struct PageFailure: Error {
   /// The status of the HTTP answer.
   var http: HTTPResponse.Status
 
-  init(_ status: CommandStatus, code: String? = nil, _ message: String) {
+  /// The HTTP status follows from the command's, unless another is given.
+  init(
+    _ status: CommandStatus, code: String? = nil, _ message: String,
+    http: HTTPResponse.Status? = nil
+  ) {
     self.code = code ?? "\(status)"
     // Commands put `kith:` before it.
     self.message = message.prefix(1).uppercased() + message.dropFirst()
     self.status = status
-    http =
-      switch status {
-      case .usage: .badRequest
-      case .notFound: .notFound
-      case .refused: .unprocessableContent
-      case .directory, .passphrase, .unexpected: .conflict
-      case .unreachable: .serviceUnavailable
-      default: .internalServerError
-      }
+    self.http = http ?? Self.http(status)
+  }
+
+  private static func http(_ status: CommandStatus) -> HTTPResponse.Status {
+    switch status {
+    case .usage: .badRequest
+    case .notFound: .notFound
+    case .refused: .unprocessableContent
+    case .directory, .passphrase, .unexpected: .conflict
+    case .unreachable: .serviceUnavailable
+    default: .internalServerError
+    }
   }
 
   init(_ error: any Error) {
@@ -37,34 +44,24 @@ struct PageFailure: Error {
       self.init(
         CommandStatus(error.code), code: error.code.description, key + error.description)
     case is NIOTooManyBytesError:
-      self.init(.usage, "the request is too long")
-      http = .contentTooLarge
+      self.init(.usage, "the request is too long", http: .contentTooLarge)
     case is CancellationError: self.init(.failure, "the program ends")
     default: self.init(.failure, "\(error)")
     }
   }
 
-  static let noCredentials: PageFailure = {
-    var failure = PageFailure(
-      .refused, code: "credentials",
-      "the page's address works once, and only while kith web runs: run kith web again")
-    failure.http = .unauthorized
-    return failure
-  }()
+  static let noCredentials = PageFailure(
+    .refused, code: "credentials",
+    "the page's address works once, and only while kith web runs: run kith web again",
+    http: .unauthorized)
 
-  static let foreign: PageFailure = {
-    var failure = PageFailure(
-      .refused, code: "foreign", "only the page itself may ask this, at the address of kith web")
-    failure.http = .forbidden
-    return failure
-  }()
+  static let foreign = PageFailure(
+    .refused, code: "foreign", "only the page itself may ask this, at the address of kith web",
+    http: .forbidden)
 
   var document: Document {
     .object([
-      "error": .object([
-        "code": .string(code), "message": .string(message),
-        "status": .int(Int(status.rawValue)),
-      ])
+      "code": .string(code), "message": .string(message), "status": .int(Int(status.rawValue)),
     ])
   }
 }

@@ -83,7 +83,7 @@ final class PageResponder: HTTPResponder {
       response = try await answer(request)
     } catch {
       let failure = PageFailure(error)
-      response = Response(failure.document, status: failure.http)
+      response = Response(.object(["error": failure.document]), status: failure.http)
     }
     let headers: [(String, String)] = [
       ("Cache-Control", "no-store"), ("Content-Security-Policy", Self.policy),

@@ -1,6 +1,7 @@
 import Kith
 import KithCommands
 import KithCore
+import ServiceLifecycle
 import Synchronization
 
 /// The one pairing of the page: this device invites another, or joins an account.
@@ -42,58 +43,42 @@ final class Pairing: Sendable {
     var number = 0
     var state: State?
     var answer: AsyncStream<Bool>.Continuation?
-    var cancel: AsyncStream<Never>.Continuation?
+    var task: Task<Void, Never>?
     var watchers: [Int: AsyncStream<State?>.Continuation] = [:]
     var watchersSoFar = 0
   }
 
   private let accounts: Accounts
   private let content = Mutex(Content())
-  private let jobs: AsyncStream<(number: Int, job: Job)>
-  private let newJobs: AsyncStream<(number: Int, job: Job)>.Continuation
 
-  init(_ accounts: Accounts) {
-    self.accounts = accounts
-    (jobs, newJobs) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
-  }
+  init(_ accounts: Accounts) { self.accounts = accounts }
 
-  /// Performs the jobs, one after the other, until it is cancelled.
+  /// Returns once it is cancelled or its service group shuts down, and the pairing has ended.
   func run() async {
-    for await (number, job) in jobs {
-      let (cancelled, cancel) = AsyncStream<Never>.makeStream()
-      let isWanted = content.withLock { content in
-        guard content.number == number, content.state != nil else { return false }
-        content.cancel = cancel
-        return true
-      }
-      guard isWanted else { continue }
-      await withTaskGroup(of: Void.self) { group in
-        group.addTask { await self.perform(job, number) }
-        group.addTask { for await _ in cancelled {} }
-        await group.next()
-        group.cancelAll()
-      }
-      content.withLock { content in
-        if content.number == number { (content.cancel, content.answer) = (nil, nil) }
-      }
-    }
+    try? await gracefulShutdown()
+    cancel()
+    await content.withLock { $0.task }?.value
   }
 
   /// - Throws: ``PageFailure`` if a pairing is under way.
   func begin(_ job: Job) throws(PageFailure) {
-    let number = content.withLock { content -> Int? in
-      guard content.state.map(\.hasEnded) ?? true else { return nil }
+    let isBegun = content.withLock { content in
+      guard content.state.map(\.hasEnded) ?? true else { return false }
       if case .join = job { content.state = .searching } else { content.state = .opening }
-      content.cancel?.finish()
-      (content.cancel, content.answer) = (nil, nil)
       content.number += 1
-      return content.number
+      content.answer = nil
+      let (number, earlier) = (content.number, content.task)
+      earlier?.cancel()
+      content.task = Task {
+        await earlier?.value
+        if !Task.isCancelled { await perform(job, number) }
+      }
+      return true
     }
-    guard let number else {
+    guard isBegun else {
       throw PageFailure(.refused, "another pairing is under way; cancel it first")
     }
     tell()
-    newJobs.yield((number, job))
   }
 
   /// Answers the question about a device. Does nothing if another one is asked about by now: nobody
@@ -113,7 +98,7 @@ final class Pairing: Sendable {
   /// Ends the pairing, or forgets one that has ended.
   func cancel() {
     content.withLock { content in
-      content.cancel?.finish()
+      content.task?.cancel()
       content.state = nil
     }
     tell()
@@ -211,42 +196,42 @@ final class Pairing: Sendable {
 
 extension Pairing.State {
   var document: Document {
-    switch self {
-    case .opening: .object(["role": .string("inviter"), "state": .string("opening")])
-    case .waiting(let invitation, let triesLeft, let ends):
-      .object([
-        "addresses": .strings(invitation.addresses), "code": .string(invitation.code),
-        "endsMilliseconds": .int(ends), "qr": QRMatrix(caseless: invitation.token).map(\.document),
-        "role": .string("inviter"), "state": .string("waiting"),
-        "token": .string(invitation.token), "triesLeft": .int(triesLeft),
-      ])
-    case .asking(let role, let device, let fingerprint, let notice):
-      .object([
-        role == .inviter ? "candidate" : "inviter": PageDocuments.device(device),
-        "notice": .string(notice), "ownFingerprint": .string(fingerprint),
-        "role": .string(role.rawValue), "state": .string("asking"),
-      ])
-    case .admitting(let role):
-      .object(["role": .string(role.rawValue), "state": .string("admitting")])
-    case .searching: .object(["role": .string("joiner"), "state": .string("searching")])
-    case .pulling(let progress):
-      .object([
-        "done": .int(progress.pulledStores), "role": .string("joiner"),
-        "state": .string("pulling"), "total": .int(progress.stores),
-      ])
-    case .done(let role, let device):
-      .object([
-        "device": device.map(PageDocuments.device), "role": .string(role.rawValue),
-        "state": .string("done"),
-      ])
-    case .failed(let role, let failure):
-      .object([
-        "error": .object([
-          "code": .string(failure.code), "message": .string(failure.message),
-        ]),
-        "role": .string(role.rawValue), "state": .string("failed"),
-      ])
-    }
+    let (role, name, members): (Pairing.Role, String, [String: Document?]) =
+      switch self {
+      case .opening: (.inviter, "opening", [:])
+      case .waiting(let invitation, let triesLeft, let ends):
+        (
+          .inviter, "waiting",
+          [
+            "addresses": .strings(invitation.addresses), "code": .string(invitation.code),
+            "endsMilliseconds": .int(ends),
+            "qr": QRMatrix(caseless: invitation.token).map(\.document),
+            "token": .string(invitation.token), "triesLeft": .int(triesLeft),
+          ]
+        )
+      case .asking(let role, let device, let fingerprint, let notice):
+        (
+          role, "asking",
+          [
+            role == .inviter ? "candidate" : "inviter": PageDocuments.device(device),
+            "notice": .string(notice), "ownFingerprint": .string(fingerprint),
+          ]
+        )
+      case .admitting(let role): (role, "admitting", [:])
+      case .searching: (.joiner, "searching", [:])
+      case .pulling(let progress):
+        (
+          .joiner, "pulling",
+          ["done": .int(progress.pulledStores), "total": .int(progress.stores)]
+        )
+      case .done(let role, let device):
+        (role, "done", ["device": device.map(PageDocuments.device)])
+      case .failed(let role, let failure): (role, "failed", ["error": failure.document])
+      }
+    return .object(
+      members.merging(["role": .string(role.rawValue), "state": .string(name)]) { member, _ in
+        member
+      })
   }
 }
 

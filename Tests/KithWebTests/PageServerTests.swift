@@ -52,7 +52,6 @@ import Testing
         "/api/write",
         ["store": "default", "writes": [["key": "size", "json": "1.0"], ["key": "gone"]]])
       #expect(answer.status == 200)
-      #expect(try answer.members["set"] as? [String] == ["size"])
       answer = try await page.get("/api/value?store=default&key=size")
       #expect(try answer.members["json"] as? String == "1.0")
       #expect(try answer.members["type"] as? String == "double")

@@ -3,14 +3,10 @@ import Hummingbird
 import Kith
 import KithCore
 
-/// The query of a request.
-struct Query {
-  private let request: Request
-
-  init(_ request: Request) { self.request = request }
-
+/// The query and the body.
+extension Request {
   func text(_ name: String) throws -> String {
-    guard let text = request.uri.queryParameters[name[...]] else {
+    guard let text = uri.queryParameters[name[...]] else {
       throw PageFailure(.usage, "the parameter \"\(name)\" is missing")
     }
     return String(text)
@@ -28,17 +24,6 @@ struct Query {
   /// Whether also large values are sent.
   var isWhole: Bool { (try? text("whole")) == "true" }
 
-  func device() throws -> DeviceID { try Self.device(text("device")) }
-
-  static func device(_ hex: String) throws -> DeviceID {
-    guard let device = DeviceID(hex: hex) else {
-      throw PageFailure(.usage, "this is no device's id")
-    }
-    return device
-  }
-}
-
-extension Request {
   func decoded<Body: Decodable>(upTo limit: Int = Page.smallBodyBytes) async throws -> Body {
     let bytes = try await body.collect(upTo: limit)
     do {
@@ -46,5 +31,14 @@ extension Request {
     } catch {
       throw PageFailure(.usage, "the request cannot be read: \(error)")
     }
+  }
+}
+
+extension DeviceID {
+  init(ofPage hex: String) throws(PageFailure) {
+    guard let device = DeviceID(hex: hex) else {
+      throw PageFailure(.usage, "this is no device's id")
+    }
+    self = device
   }
 }
