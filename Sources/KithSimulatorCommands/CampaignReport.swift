@@ -2,15 +2,10 @@ internal import KithSimulator
 internal import KithTerminal
 
 struct CampaignReport {
-  private let campaign: Campaign
-  private let summary: Campaign.Summary
-  private let arguments: String
-
-  init(_ campaign: Campaign, _ summary: Campaign.Summary, arguments: String) {
-    self.campaign = campaign
-    self.summary = summary
-    self.arguments = arguments
-  }
+  let campaign: Campaign
+  let summary: Campaign.Summary
+  /// Those that repeat the campaign.
+  let arguments: String
 
   func text(_ style: Style) -> String {
     var parts = [faults.text(style), happenings.text(style), totals.text(style)]

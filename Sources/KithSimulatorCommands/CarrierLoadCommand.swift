@@ -22,14 +22,8 @@ struct CarrierLoadCommand: ParsableCommand {
   @Flag(help: "Print JSON.") var json = false
 
   func run() throws {
-    var sizes: [Int] = []
-    for text in devices.split(separator: ",") {
-      guard let size = Int(text), (2...64).contains(size) else {
-        throw CommandFailure(.usage, "--devices takes numbers from 2 to 64, and not \"\(text)\"")
-      }
-      sizes.append(size)
-    }
-    guard !sizes.isEmpty, (1...1_000).contains(days), (0...10_000).contains(changes) else {
+    let sizes = try deviceCounts(devices, atMost: 64)
+    guard (1...1_000).contains(days), (0...10_000).contains(changes) else {
       throw CommandFailure(.usage, "--days takes 1 to 1000, and --changes 0 to 10000")
     }
     let console = Console()

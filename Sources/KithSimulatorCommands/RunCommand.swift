@@ -36,7 +36,7 @@ struct RunCommand: AsyncParsableCommand {
     let progress = CampaignProgress(campaign, isQuiet: quiet || json)
     let summary = await campaign.run { progress.update($0) }
     progress.finish()
-    let report = CampaignReport(campaign, summary, arguments: options.text)
+    let report = CampaignReport(campaign: campaign, summary: summary, arguments: options.text)
     try Console().data(json ? report.json() : report.text(Style.output))
     if !summary.failures.isEmpty { throw ExitCode(1) }
   }

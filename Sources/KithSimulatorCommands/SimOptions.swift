@@ -66,6 +66,19 @@ extension Schedule {
   }
 }
 
+/// Reads numbers of devices, with commas.
+func deviceCounts(_ texts: String, atMost most: Int) throws(CommandFailure) -> [Int] {
+  var counts: [Int] = []
+  for text in texts.split(separator: ",") {
+    guard let count = Int(text), (2...most).contains(count) else {
+      throw CommandFailure(.usage, "--devices takes numbers from 2 to \(most), and not \"\(text)\"")
+    }
+    counts.append(count)
+  }
+  guard !counts.isEmpty else { throw CommandFailure(.usage, "--devices takes numbers") }
+  return counts
+}
+
 func json(_ value: some Encodable) throws -> String {
   let encoder = JSONEncoder()
   encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

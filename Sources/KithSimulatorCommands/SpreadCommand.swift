@@ -20,15 +20,9 @@ struct SpreadCommand: ParsableCommand {
   @Flag(help: "Print JSON.") var json = false
 
   func run() throws {
-    var sizes: [Int] = []
-    for text in devices.split(separator: ",") {
-      guard let size = Int(text), (2...1_024).contains(size) else {
-        throw CommandFailure(.usage, "--devices takes numbers from 2 to 1024, and not \"\(text)\"")
-      }
-      sizes.append(size)
-    }
-    guard !sizes.isEmpty, (1...100).contains(changes) else {
-      throw CommandFailure(.usage, "--devices takes numbers, and --changes 1 to 100")
+    let sizes = try deviceCounts(devices, atMost: 1_024)
+    guard (1...100).contains(changes) else {
+      throw CommandFailure(.usage, "--changes takes 1 to 100")
     }
     let results = sizes.map {
       Spread.run(Spread.Setup(devices: $0, seed: seed, changes: changes))
