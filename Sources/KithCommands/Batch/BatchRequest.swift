@@ -86,17 +86,19 @@ struct BatchRequest {
 private struct BatchMembers {
   var members: [JSONMember]
 
-  private mutating func take(_ name: String) -> JSONNode? {
-    guard let index = members.firstIndex(where: { $0.key == name }) else { return nil }
-    return members.remove(at: index).value
+  /// Throws if the member is missing and has no default.
+  private mutating func take(
+    _ name: String, default: JSONNode? = nil
+  ) throws(CommandFailure) -> JSONNode {
+    if let index = members.firstIndex(where: { $0.key == name }) {
+      return members.remove(at: index).value
+    }
+    guard let `default` else { throw CommandFailure(.usage, "the member \"\(name)\" is missing") }
+    return `default`
   }
 
   mutating func text(_ name: String, default: String? = nil) throws(CommandFailure) -> String {
-    guard let node = take(name) else {
-      guard let `default` else { throw CommandFailure(.usage, "the member \"\(name)\" is missing") }
-      return `default`
-    }
-    guard case .string(let text) = node else {
+    guard case .string(let text) = try take(name, default: `default`.map(JSONNode.string)) else {
       throw CommandFailure(.usage, "\"\(name)\" must be a string")
     }
     return text
@@ -107,11 +109,9 @@ private struct BatchMembers {
     _ name: String, isNeeded: Bool = false
   ) throws(CommandFailure) -> [String] {
     let wrong = CommandFailure(.usage, "\"\(name)\" must be an array of strings")
-    guard let node = take(name) else {
-      guard !isNeeded else { throw CommandFailure(.usage, "the member \"\(name)\" is missing") }
-      return []
+    guard case .array(let nodes) = try take(name, default: isNeeded ? nil : .array([])) else {
+      throw wrong
     }
-    guard case .array(let nodes) = node else { throw wrong }
     var texts: [String] = []
     for node in nodes {
       guard case .string(let text) = node else { throw wrong }
@@ -121,9 +121,8 @@ private struct BatchMembers {
   }
 
   mutating func seconds(_ name: String, default: Double) throws(CommandFailure) -> Double {
-    guard let node = take(name) else { return `default` }
-    guard case .number(let text) = node, let seconds = Double(text),
-      (0...SyncCommand.longestWait).contains(seconds)
+    guard case .number(let text) = try take(name, default: .number("\(`default`)")),
+      let seconds = Double(text), (0...SyncCommand.longestWait).contains(seconds)
     else { throw CommandFailure(.usage, "\"\(name)\" must be 0 to 3600 seconds") }
     return seconds
   }
@@ -131,18 +130,14 @@ private struct BatchMembers {
   mutating func value(
     _ name: String, ofKey key: String
   ) throws(CommandFailure) -> PropertyListValue {
-    guard let node = take(name) else {
-      throw CommandFailure(.usage, "the member \"\(name)\" is missing")
-    }
-    return try Self.value(node, ofKey: key)
+    try Self.value(try take(name), ofKey: key)
   }
 
   /// Empty if the member is missing.
   mutating func values(
     _ name: String
   ) throws(CommandFailure) -> [(key: String, value: PropertyListValue?)] {
-    guard let node = take(name) else { return [] }
-    guard case .object(let members) = node else {
+    guard case .object(let members) = try take(name, default: .object([])) else {
       throw CommandFailure(.usage, "\"\(name)\" must be an object of keys and values")
     }
     var values: [(key: String, value: PropertyListValue?)] = []

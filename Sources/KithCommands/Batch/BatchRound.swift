@@ -147,12 +147,7 @@ struct BatchRound: Sendable {
       try write(removed.map { ($0, nil) }, id)
       return Document.versioned(["missing": .strings(missing), "removed": .strings(removed)])
     case .list(let prefix):
-      let entries = store.dictionary.sorted { $0.key < $1.key }
-        .filter { $0.key.text.utf8.starts(with: prefix.utf8) }
-      let items = try entries.map { key, value in
-        EntriesReport.Item(key: key.text, value: value, bytes: try EncodedValue(value).size)
-      }
-      return EntriesReport(store: name, items: items).document
+      return try EntriesReport(store: name, store.dictionary.entries, prefix: prefix).document
     case .watch(let keys):
       guard watchesLeft > 0 else {
         throw CommandFailure(

@@ -56,8 +56,7 @@ struct AccountLeaveCommand: AsyncParsableCommand {
       .versioned([
         "account": .string(chosen.account.hex), "device": own?.document,
         "directory": .string(chosen.directory),
-      ])
-    ) { _ in "" }
+      ]))
     console.talk(
       "This host has left the account."
         + (status?.isRevoked == true

@@ -43,7 +43,7 @@ struct AccountLockCommand: AsyncParsableCommand {
       }
     try Node.changePassphrase(
       directory: directory, from: old?.answer, to: passphrase)
-    try options.print(report(directory, isLocked: true)) { _ in "" }
+    try options.print(report(directory, isLocked: true))
     options.console.talk(
       isLocked ? "The passphrase is changed." : "The device is under the passphrase from now on.")
   }
@@ -64,7 +64,7 @@ struct AccountUnlockCommand: AsyncParsableCommand {
     }
     try Node.changePassphrase(
       directory: directory, from: options.passphraseQuestionAskedOnce, to: nil)
-    try options.print(report(directory, isLocked: false)) { _ in "" }
+    try options.print(report(directory, isLocked: false))
     options.console.talk("The device is under no passphrase any more.")
   }
 }

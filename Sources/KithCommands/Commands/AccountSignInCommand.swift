@@ -29,7 +29,7 @@ struct AccountSignInCommand: AsyncParsableCommand {
       hadNode
       ? await SignInReport.isReached { await Self.hasNode(chosen.directory) }
       : await Self.hasNode(chosen.directory)
-    try options.print(SignInReport.document(chosen, isSignedIn: true)) { _ in "" }
+    try options.print(SignInReport.document(chosen, isSignedIn: true))
     options.console.talk(
       "Signed in to \(chosen.account.hex.prefix(16)). "
         + (hasNode ? "Its node runs." : "Start the node with: kith run"))

@@ -22,7 +22,7 @@ struct AccountSignOutCommand: AsyncParsableCommand {
     let client = LocalClient(directory: left.directory)
     let isLeft = await SignInReport.isReached { (try? await client.version()) == nil }
     let server = isLeft ? nil : DeviceDirectory.owner(of: left.directory)
-    try options.print(SignInReport.document(left, isSignedIn: false, servedBy: server)) { _ in "" }
+    try options.print(SignInReport.document(left, isSignedIn: false, servedBy: server))
     let place = options.directory.map { " --directory \(ShellText.quoted($0))" } ?? ""
     options.console.talk(
       "Signed out. Sign in again with: kith account sign-in \(left.account.hex.prefix(16))\(place)")

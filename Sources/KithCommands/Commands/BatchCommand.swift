@@ -54,10 +54,6 @@ private struct Batch: Sendable {
   private let output = DispatchQueue(label: "kith batch output")
   private let stop = Pipe()
 
-  init(store: KeyValueStore, accounts: Accounts, console: Console) {
-    (self.store, self.accounts, self.console) = (store, accounts, console)
-  }
-
   func run() async throws {
     let greeting = Document.versioned([
       "format": .string("kith batch"), "software": .string(Software.version),

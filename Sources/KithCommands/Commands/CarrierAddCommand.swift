@@ -135,8 +135,7 @@ struct CarrierAddCommand: AsyncParsableCommand {
         "carrier": .string(settings.location), "kind": .string(settings.kind),
         "shared": .bool(settings.isShared),
         "heldSinceMilliseconds": .int(carrier?.heldSinceMilliseconds),
-      ])
-    ) { _ in "" }
+      ]))
     guard !noWait else { return }
     guard let carrier else {
       return options.console.talk("No node runs here; it is used once one does: kith run")

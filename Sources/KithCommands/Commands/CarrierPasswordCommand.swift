@@ -34,7 +34,7 @@ struct CarrierPasswordCommand: AsyncParsableCommand {
       try await node.keepCarrier(settings)
       return settings.location
     }
-    try options.print(.versioned(["carrier": .string(location)])) { _ in "" }
+    try options.print(.versioned(["carrier": .string(location)]))
     options.console.talk("The new credentials of \(Columns.printable(location)) are used now.")
   }
 }

@@ -29,7 +29,7 @@ struct CarrierRemoveCommand: AsyncParsableCommand {
       try await node.removeCarrier(settings)
       return settings.location
     }
-    try options.print(.versioned(["carrier": .string(location)])) { _ in "" }
+    try options.print(.versioned(["carrier": .string(location)]))
     console.talk("Removed. The objects there stay until you delete them.")
   }
 }

@@ -55,7 +55,7 @@ struct CommonOptions: ParsableArguments {
 
   /// An empty text prints nothing.
   func print(
-    _ document: @autoclosure () -> Document, text: (Style) -> String
+    _ document: @autoclosure () -> Document, text: (Style) -> String = { _ in "" }
   ) throws(CommandFailure) {
     if json {
       try console.data(document().text())

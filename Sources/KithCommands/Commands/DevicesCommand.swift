@@ -66,7 +66,7 @@ struct DevicesRenameCommand: AsyncParsableCommand {
       return (found, devices)
     }
     let result = NodeStatus.Device(id: renamed.id, name: name)
-    try options.print(.versioned(["device": result.document])) { _ in "" }
+    try options.print(.versioned(["device": result.document]))
     options.console.talk(
       "\(Columns.printable(renamed.name)) is called \(Columns.printable(name)) from now on.")
     if let notice = SharedNames.notice(name, renamed.fingerprint, among: devices) {

@@ -27,7 +27,7 @@ struct DevicesMeetCommand: AsyncParsableCommand {
   func run() async throws {
     _ = try options.accountDirectory()
     try await options.withNode(needsNode: true) { try await $0.meet(address) }
-    try options.print(.versioned(["address": .string(address)])) { _ in "" }
+    try options.print(.versioned(["address": .string(address)]))
     options.console.talk("The node connects to \(address) from now on. See: kith devices")
   }
 }

@@ -53,7 +53,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
       try await node.revoke(plan.device.id, keeping: Set(plan.staying.map(\.id)))
       return plan
     }
-    try options.print(plan.document) { _ in "" }
+    try options.print(plan.document)
     options.console.talk(
       "\(Columns.printable(plan.device.name)) is no device of the account any more. The others learn "
         + "it as they are met.")
@@ -66,42 +66,32 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
 
   private func makePlan(_ node: any NodeAccess) async throws -> RevocationPlan {
     let status = try await node.report()
-    var plan = try await makePlan(node, status.devices)
-    plan.carriers = status.carriers.filter { $0.kind != "folder" }
-      .map { Columns.printable($0.location) }
-    return plan
-  }
-
-  private func makePlan(
-    _ node: any NodeAccess, _ devices: [NodeStatus.Device]
-  ) async throws -> RevocationPlan {
-    let device = try devices.find(self.device)
+    let device = try status.devices.find(self.device)
     guard !device.isThisDevice else {
       throw CommandFailure(
         .refused, "this is the device itself; revoke it on another device of the account")
     }
     let ids = Set(try await node.dependents(of: device.id))
-    let dependents = devices.filter { ids.contains($0.id) && !$0.isThisDevice }
-    if keepNone { return RevocationPlan(device: device, staying: [], going: dependents) }
-    var named = keep
-    if keep.isEmpty, !keepAll, !yes, !dependents.isEmpty {
-      named = try askWhoStays(device, dependents)
-      if named == ["none"] {
-        return RevocationPlan(device: device, staying: [], going: dependents)
+    let dependents = status.devices.filter { ids.contains($0.id) && !$0.isThisDevice }
+    let staying =
+      if keepNone {
+        [NodeStatus.Device]()
+      } else if !keep.isEmpty {
+        try keep.map(dependents.find)
+      } else if keepAll || yes || dependents.isEmpty {
+        dependents
+      } else {
+        try askWhoStays(device, dependents)
       }
-    }
-    guard !named.isEmpty else {
-      return RevocationPlan(device: device, staying: dependents, going: [])
-    }
-    let staying = try named.map(dependents.find)
     return RevocationPlan(
-      device: device, staying: staying, going: dependents.filter { !staying.contains($0) })
+      device: device, staying: staying, going: dependents.filter { !staying.contains($0) },
+      carriers: status.carriers.filter { $0.kind != "folder" }
+        .map { Columns.printable($0.location) })
   }
 
-  /// An empty answer means all.
   private func askWhoStays(
     _ device: NodeStatus.Device, _ dependents: [NodeStatus.Device]
-  ) throws -> [String] {
+  ) throws -> [NodeStatus.Device] {
     let console = options.console
     console.talk("\(Columns.printable(device.name)) enrolled:")
     for dependent in dependents {
@@ -113,18 +103,22 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     }
     let names = line.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
       .filter { !$0.isEmpty }
-    return names == ["all"] ? [] : names
+    switch names {
+    case [], ["all"]: return dependents
+    case ["none"]: return []
+    default: return try names.map(dependents.find)
+    }
   }
 }
 
-struct RevocationPlan: Equatable, Sendable {
+private struct RevocationPlan {
   var device: NodeStatus.Device
   /// Devices that the revoked one enrolled and that stay.
   var staying: [NodeStatus.Device]
   /// Devices that are revoked with it.
   var going: [NodeStatus.Device]
   /// The locations of carriers with credentials.
-  var carriers: [String] = []
+  var carriers: [String]
 
   var lines: [String] {
     func names(_ devices: [NodeStatus.Device]) -> String {
@@ -140,9 +134,8 @@ struct RevocationPlan: Equatable, Sendable {
   }
 
   var document: Document {
-    func list(_ devices: [NodeStatus.Device]) -> Document {
-      .list(devices.map(\.document))
-    }
-    return .versioned(["kept": list(staying), "revoked": list([device] + going)])
+    .versioned([
+      "kept": .list(staying.map(\.document)), "revoked": .list(([device] + going).map(\.document)),
+    ])
   }
 }

@@ -61,7 +61,7 @@ struct DoctorCommand: AsyncParsableCommand {
         "missing": store.missing.map(Document.of), "store": .string(store.identifier.rawValue),
       ])
     }
-    try options.print(.versioned(["accepted": .list(accepted)])) { _ in "" }
+    try options.print(.versioned(["accepted": .list(accepted)]))
     options.console.talk(
       stores.isEmpty ? "Nothing is missing." : "The stores count as whole again.")
   }

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Kith
-import KithCore
 
 struct ListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -25,16 +24,11 @@ struct ListCommand: AsyncParsableCommand {
       options.warn(ifLacking: shown.isLacking, name)
       return (name, shown.values.entries)
     }
-    let wanted = prefix ?? ""
-    var items = try entries.filter { $0.key.utf8.starts(with: wanted.utf8) }.map { entry in
-      EntriesReport.Item(
-        key: entry.key, value: entry.value, bytes: try EncodedValue(entry.value).size)
-    }
-    if bySize { items.sort { $0.bytes > $1.bytes } }
-    let report = EntriesReport(store: name, items: items)
+    let report = try EntriesReport(
+      store: name, entries, prefix: prefix ?? "", isBySize: bySize)
     try options.print(report.document) { style in
       if report.items.isEmpty { return "" }
-      return long ? report.table(style, valueColumns: 48) : report.keys
+      return long ? report.table(style) : report.keys
     }
   }
 }

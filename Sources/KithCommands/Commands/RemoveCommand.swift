@@ -54,12 +54,7 @@ struct RemoveCommand: AsyncParsableCommand {
       }
       return (name, present, missing)
     }
-    if options.json {
-      let document = Document.versioned([
-        "missing": .strings(missing), "removed": .strings(removed),
-      ])
-      try options.console.data(document.text())
-    }
+    try options.print(.versioned(["missing": .strings(missing), "removed": .strings(removed)]))
     if let prefix {
       guard force || !removed.isEmpty else {
         throw CommandFailure(

@@ -74,22 +74,16 @@ struct SetCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    var writes: [(key: String, value: PropertyListValue?)] = []
-    for index in stride(from: 0, to: pairs.count, by: 2) {
-      writes.append((pairs[index], try value(pairs[index + 1])))
-    }
-    let final = writes
+    let writes: [(key: String, value: PropertyListValue?)] =
+      try stride(from: 0, to: pairs.count, by: 2).map { (pairs[$0], try value(pairs[$0 + 1])) }
     let old = try ifValue.map { try ValueText.parse($0, as: type) }
     let expected: [(key: String, value: PropertyListValue?)] =
-      ifMissing || old != nil ? final.map { ($0.key, old) } : []
+      ifMissing || old != nil ? writes.map { ($0.key, old) } : []
     try await options.withNode(writes: true) { node in
       try await node.write(
-        final, in: store.writable(at: node, options.console), expecting: expected)
+        writes, in: store.writable(at: node, options.console), expecting: expected)
     }
-    if options.json {
-      let keys = Document.strings(writes.map(\.key))
-      try options.console.data(Document.versioned(["set": keys]).text())
-    }
+    try options.print(.versioned(["set": .strings(writes.map(\.key))]))
   }
 
   private func value(_ text: String) throws -> PropertyListValue {

@@ -53,7 +53,9 @@ struct StoresRemoveCommand: AsyncParsableCommand {
   func run() async throws {
     let console = options.console
     let removed = try await options.withNode { node in
-      guard try await node.report().stores.contains(where: { isNamed($0.identifier) }) else {
+      guard
+        try await node.report().stores.contains(where: { $0.identifier == StoreIdentifier(name) })
+      else {
         throw CommandFailure(
           .notFound, "there is no store \"\(Columns.printable(name))\" here; see: kith stores --all"
         )
@@ -71,14 +73,8 @@ struct StoresRemoveCommand: AsyncParsableCommand {
       return keys
     }
     try options.print(
-      .versioned(["removed": .strings(removed), "store": .string(name)])
-    ) { _ in "" }
+      .versioned(["removed": .strings(removed), "store": .string(name)]))
     console.talk(
       removed.isEmpty ? "The store is empty." : "Removed \(Humane.count(removed.count, "key")).")
-  }
-
-  /// Identifiers compare as bytes.
-  private func isNamed(_ identifier: StoreIdentifier) -> Bool {
-    identifier.rawValue.utf8.elementsEqual(name.utf8)
   }
 }

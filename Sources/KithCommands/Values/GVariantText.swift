@@ -35,7 +35,7 @@ enum GVariantText {
     case .date: return quoted(ValueText.text(value))
     case .data(let data):
       if data.isEmpty { return "@ay []" }
-      let bytes = data.map { "0x" + hexadecimal(UInt32($0), digits: 2) }
+      let bytes = data.map { String(format: "0x%02x", $0) }
       return "[byte \(bytes.joined(separator: ", "))]"
     case .array(let values):
       if values.isEmpty { return "@as []" }
@@ -80,16 +80,11 @@ enum GVariantText {
       case "\n": text += "\\n".unicodeScalars
       case "\t": text += "\\t".unicodeScalars
       case _ where scalar.properties.generalCategory == .control:
-        text += ("\\u" + hexadecimal(scalar.value, digits: 4)).unicodeScalars
+        text += String(format: "\\u%04x", scalar.value).unicodeScalars
       default: text.append(scalar)
       }
     }
     text.append(quote)
     return String(text)
-  }
-
-  private static func hexadecimal(_ number: UInt32, digits: Int) -> String {
-    let text = String(number, radix: 16)
-    return String(repeating: "0", count: max(0, digits - text.count)) + text
   }
 }
