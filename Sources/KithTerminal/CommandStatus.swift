@@ -1,19 +1,13 @@
 /// Scripts may rely on these statuses (README.md, the table "exit status").
 package enum CommandStatus: Int32, CaseIterable, Sendable {
   case success = 0
-  /// A failure without its own status: a disk, a file.
   case failure = 1
   case notFound = 2
-  /// Kith refused a write, a key, a code or an invitation, or a person said no.
   case refused = 3
-  /// The directory holds no device, holds one already, or belongs to another node.
   case directory = 4
-  /// A node or peer was not reached, or not in time.
   case unreachable = 5
-  /// A passphrase is needed, wrong, or unreadable.
   case passphrase = 6
   case unhealthy = 7
-  /// A value is not the expected one.
   case unexpected = 8
   /// As ArgumentParser reports it.
   case usage = 64

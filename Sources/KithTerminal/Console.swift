@@ -13,9 +13,18 @@ package struct Console: Sendable {
   }
 
   /// Appends a line feed.
-  package func data(_ text: String) throws(CommandFailure) { try Self.write(text + "\n") }
+  package func data(_ text: String) throws(CommandFailure) {
+    try rawData(Data((text + "\n").utf8))
+  }
 
-  package func rawData(_ bytes: Data) throws(CommandFailure) { try Self.write(Array(bytes)) }
+  package func rawData(_ bytes: Data) throws(CommandFailure) {
+    let code = Self.write(Array(bytes), to: STDOUT_FILENO)
+    guard code != 0 else { return }
+    let isClosed = code == EBADF || code == EINVAL
+    let reason = isClosed ? "it is closed" : String(cString: strerror(code))
+    throw CommandFailure(
+      .failure, "standard output: \(reason); what was to be printed is not whole")
+  }
 
   /// Exits the process on failure, for code that cannot throw to the command.
   package func dataOrExit(_ text: String) {
@@ -38,17 +47,6 @@ package struct Console: Sendable {
 
   /// Writes to standard error, unchanged; failures are ignored.
   package func prompt(_ text: String) { _ = Self.write(Array(text.utf8), to: STDERR_FILENO) }
-
-  private static func write(_ text: String) throws(CommandFailure) { try write(Array(text.utf8)) }
-
-  private static func write(_ bytes: [UInt8]) throws(CommandFailure) {
-    let code = write(bytes, to: STDOUT_FILENO)
-    guard code != 0 else { return }
-    let isClosed = code == EBADF || code == EINVAL
-    let reason = isClosed ? "it is closed" : String(cString: strerror(code))
-    throw CommandFailure(
-      .failure, "standard output: \(reason); what was to be printed is not whole")
-  }
 
   /// Writes all bytes; returns 0 or the error. If the reader has closed (such as `head`), the
   /// process ends as by the signal.

@@ -22,8 +22,8 @@ package enum Humane {
   }
 
   /// `1 key`, `264 keys`.
-  package static func count(_ number: Int, _ thing: String, _ things: String? = nil) -> String {
-    "\(count(number)) \(number == 1 ? thing : things ?? thing + "s")"
+  package static func count(_ number: Int, _ thing: String) -> String {
+    "\(count(number)) \(thing)\(number == 1 ? "" : "s")"
   }
 
   /// `87 ns`, `12.0 µs`, `3.40 ms`, `12.00 s`.

@@ -44,10 +44,7 @@ struct DiskCheck: Check {
       sight.kind = mounts.flatMap { MountTable.kind(of: String(cString: resolved), in: $0) }
       free(resolved)
     }
-    switch Self.timeWrites(in: place) {
-    case .success(let seconds): sight.writeSeconds = seconds
-    case .failure(let failure): sight.writeFailure = failure.number
-    }
+    Self.timeWrites(in: place, &sight)
     return sight
   }
 
@@ -113,10 +110,8 @@ struct DiskCheck: Check {
     return finding(advice == nil ? .good : .note, tried: tried, seen: kind, advice: advice)
   }
 
-  private struct Failure: Error { var number: Int32 }
-
   /// Measures the median of writes to a file without a name, which disappears with its descriptor.
-  private static func timeWrites(in directory: String) -> Result<Double, Failure> {
+  private static func timeWrites(in directory: String, _ sight: inout Sight) {
     // open(2): __O_TMPFILE, which Swift's Glibc lacks.
     let unnamed = 0o20000000 | O_DIRECTORY
     var file = open(directory, unnamed | O_WRONLY | O_CLOEXEC, 0o600)
@@ -126,7 +121,7 @@ struct DiskCheck: Check {
       file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
       if file >= 0 { unlink(path) }
     }
-    guard file >= 0 else { return .failure(Failure(number: errno)) }
+    guard file >= 0 else { return sight.writeFailure = errno }
     defer { close(file) }
     let bytes = [UInt8](repeating: 0x6B, count: writeBytes)
     var seconds: [Double] = []
@@ -134,10 +129,10 @@ struct DiskCheck: Check {
       let begun = ContinuousClock.now
       guard pwrite(file, bytes, bytes.count, round * bytes.count) == bytes.count,
         fdatasync(file) == 0
-      else { return .failure(Failure(number: errno == 0 ? ENOSPC : errno)) }
+      else { return sight.writeFailure = errno == 0 ? ENOSPC : errno }
       seconds.append((ContinuousClock.now - begun) / .seconds(1))
     }
-    return .success(seconds.sorted()[rounds / 2])
+    sight.writeSeconds = seconds.sorted()[rounds / 2]
   }
 }
 

@@ -36,11 +36,12 @@ struct MulticastCheck: Check {
       eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger)
     var random = SystemRandom()
     let token = random.draw(Digest256.self).bytes
-    let heard = Heard()
+    // The links on which the token came back.
+    let heard = Mutex<Set<String>>([])
     multicast.start { datagram in
       guard datagram.bytes == token else { return }
       let family = datagram.source.contains(":") ? "IPv6" : "IPv4"
-      heard.links.withLock { _ = $0.insert("\(datagram.interface) \(family)") }
+      heard.withLock { _ = $0.insert("\(datagram.interface) \(family)") }
     }
     let end = ContinuousClock.now + Self.longestWait
     var links: [Link] = []
@@ -48,7 +49,7 @@ struct MulticastCheck: Check {
       // Blocks, as the other checks do: Swift's own sleep may not end under a faked clock.
       usleep(Self.intervalMicroseconds)
       multicast.send(token)
-      let known = heard.links.withLock { $0 }
+      let known = heard.withLock { $0 }
       links = multicast.links.map { link in
         Link(
           interface: link.interface, isLoopback: link.isLoopback, family: link.family,
@@ -59,11 +60,6 @@ struct MulticastCheck: Check {
       && (links.isEmpty || links.contains { !$0.isHeard && $0.problem == nil })
     await multicast.stop()
     return links
-  }
-
-  /// The links on which the token came back.
-  private final class Heard: Sendable {
-    let links = Mutex<Set<String>>([])
   }
 
   func findings(_ links: [Link], of patient: Patient) -> [Finding] {

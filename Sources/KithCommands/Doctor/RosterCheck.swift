@@ -11,14 +11,10 @@ struct RosterCheck: Check {
 
   func findings(_ sight: Void, of patient: Patient) -> [Finding] {
     if patient.isSignedOut { return [] }
-    guard let report = patient.report else {
-      return [
-        finding(
-          .unknown, tried: "asked for the account's devices",
-          seen: "the directory could not be looked into")
-      ]
-    }
     let tried = "asked for the account's devices"
+    guard let report = patient.report else {
+      return [finding(.unknown, tried: tried, seen: "the directory could not be looked into")]
+    }
     let others = report.others
     guard !others.isEmpty else {
       return [

@@ -7,27 +7,25 @@ struct ImportRun: Sendable {
   /// The most encoded bytes of a transaction with several keys.
   static let bytesPerTransaction = 128 << 10
 
-  /// Writes durably, all entries or none.
-  typealias Commit = (_ entries: ArraySlice<ImportedFile.Entry>) async throws -> Void
-
   private(set) var imported: [String] = []
   private(set) var refused: [ImportSummary.Refused] = []
-  private let progress: @Sendable (Int) -> Void
+  /// Gets the number of finished keys.
+  var progress: @Sendable (Int) -> Void = { _ in }
 
-  /// `progress` gets the number of finished keys.
-  init(progress: @escaping @Sendable (Int) -> Void = { _ in }) {
-    self.progress = progress
-  }
-
-  /// Rethrows errors of `commit` that are not refusals. Earlier writes then stay.
-  mutating func write(_ entries: [ImportedFile.Entry], commit: Commit) async throws {
+  /// `commit` writes durably, all entries or none. Rethrows its errors that are not refusals. Earlier
+  /// writes then stay.
+  mutating func write(
+    _ entries: [ImportedFile.Entry],
+    commit: (ArraySlice<ImportedFile.Entry>) async throws -> Void
+  ) async throws {
     for chunk in Self.chunks(of: entries) {
       try await write(chunk, commit: commit)
     }
   }
 
   private mutating func write(
-    _ chunk: ArraySlice<ImportedFile.Entry>, commit: Commit
+    _ chunk: ArraySlice<ImportedFile.Entry>,
+    commit: (ArraySlice<ImportedFile.Entry>) async throws -> Void
   ) async throws {
     do {
       try await commit(chunk)

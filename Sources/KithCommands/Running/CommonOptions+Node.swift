@@ -87,7 +87,12 @@ extension CommonOptions {
         mayBeMade: isSignedOut, waiting: wait, answering: limit)
     } catch {
       guard needsNode, error.code == .notRunning else { throw error }
-      throw isSignedOut ? Self.noProgram(in: directoryURL.path) : Self.noNode(in: directory)
+      throw CommandFailure(
+        .unreachable,
+        isSignedOut
+          ? "\(directoryURL.path): nobody is signed in here, and no program has the local stores open; "
+            + "\(Self.signingIn), and then kith run"
+          : "\(directory): no node runs here, and this needs one; start it with `kith run`")
     }
     let result = try await closing(entered.close) { try await body(entered.node) }
     if writes && isSignedOut {
@@ -96,18 +101,6 @@ extension CommonOptions {
           + "other devices, \(Self.signingIn).")
     }
     return result
-  }
-
-  private static func noProgram(in directory: String) -> CommandFailure {
-    CommandFailure(
-      .unreachable,
-      "\(directory): nobody is signed in here, and no program has the local stores open; "
-        + "\(signingIn), and then kith run")
-  }
-
-  private static func noNode(in directory: String) -> CommandFailure {
-    CommandFailure(
-      .unreachable, "\(directory): no node runs here, and this needs one; start it with `kith run`")
   }
 }
 

@@ -14,16 +14,16 @@ extension CommonOptions {
     let source = passphraseSource
     return { () throws(KithError) in
       if let source { return try source.read() }
-      return try PassphrasePrompt.known("Passphrase: ")
+      return try PassphrasePrompt.known()
     }
   }
 
   /// Remembers the answer; for one directory.
   var passphraseQuestionAskedOnce: PassphraseQuestion {
     let ask = passphraseQuestion
-    let answer = Answer()
+    let answer = Mutex<Passphrase?>(nil)
     return { () throws(KithError) in
-      try answer.passphrase.withLock { known throws(KithError) in
+      try answer.withLock { known throws(KithError) in
         if let known { return known }
         let passphrase = try ask()
         known = passphrase
@@ -31,15 +31,11 @@ extension CommonOptions {
       }
     }
   }
-
-  private final class Answer: Sendable {
-    let passphrase = Mutex<Passphrase?>(nil)
-  }
 }
 
 enum PassphrasePrompt {
-  static func known(_ prompt: String) throws(KithError) -> Passphrase {
-    guard let passphrase = try ask(prompt) else {
+  static func known() throws(KithError) -> Passphrase {
+    guard let passphrase = try ask("Passphrase: ") else {
       throw KithError(
         .passphrase,
         "The device's secrets are under a passphrase, and there is no terminal to ask for it on. "

@@ -18,13 +18,9 @@ struct ServiceManager: Sendable {
     path = bytes
   }
 
-  func tellReady(_ status: String) { tell("READY=1\nSTATUS=\(oneLine(status))\n") }
+  func tellReady(_ status: String) { tell("READY=1\nSTATUS=\(status)\n") }
 
   func tellStopping() { tell("STOPPING=1\nSTATUS=stopping\n") }
-
-  private func oneLine(_ text: String) -> String {
-    text.split(separator: "\n").joined(separator: " ")
-  }
 
   private func tell(_ text: String) {
     var address = sockaddr_un()

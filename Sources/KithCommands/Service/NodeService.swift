@@ -30,7 +30,7 @@ struct NodeService {
 
   private var packagedPath: String? {
     guard !isOwn else { return nil }
-    let answer = systemctl("show", "--property=FragmentPath", "--value", unit.name)
+    let answer = systemctl(["show", "--property=FragmentPath", "--value", unit.name])
     return answer.isDone && answer.output.hasPrefix("/") ? answer.output : nil
   }
 
@@ -49,8 +49,10 @@ struct NodeService {
 
   /// Nil if the service manager does not answer.
   var state: (isEnabled: Bool, isRunning: Bool)? {
-    guard managerAnswers else { return nil }
-    return (systemctl("is-enabled", unit.name).isDone, systemctl("is-active", unit.name).isDone)
+    guard answer.isDone else { return nil }
+    return (
+      systemctl(["is-enabled", unit.name]).isDone, systemctl(["is-active", unit.name]).isDone
+    )
   }
 
   /// Whether systemd is known to start the node of this directory.
@@ -67,9 +69,7 @@ struct NodeService {
     return Self.run("loginctl", arguments) == (true, "yes")
   }
 
-  var managerAnswers: Bool { answer.isDone }
-
-  private var answer: (isDone: Bool, output: String) { systemctl("show", "--property=Version") }
+  private var answer: (isDone: Bool, output: String) { systemctl(["show", "--property=Version"]) }
 
   // MARK: Changes
 
@@ -88,20 +88,20 @@ struct NodeService {
         atPath: (ownPath as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
       try unit.file.write(toFile: ownPath, atomically: true, encoding: .utf8)
     }
-    try demand("daemon-reload")
-    try demand("enable", unit.name)
-    if starts { try demand("restart", unit.name) }
+    try demand(["daemon-reload"])
+    try demand(["enable", unit.name])
+    if starts { try demand(["restart", unit.name]) }
   }
 
   /// Stops and disables the unit, and removes the tool's file; a package's stays.
   func remove(force: Bool) throws {
     guard isInstalled else { return }
     try checkUnchanged(force)
-    let isManaged = managerAnswers
-    if isManaged { try demand("disable", "--now", unit.name) }
+    let isManaged = answer.isDone
+    if isManaged { try demand(["disable", "--now", unit.name]) }
     guard isOwn else { return }
     try FileManager.default.removeItem(atPath: ownPath)
-    if isManaged { try demand("daemon-reload") }
+    if isManaged { try demand(["daemon-reload"]) }
   }
 
   private func checkUnchanged(_ force: Bool) throws {
@@ -112,15 +112,11 @@ struct NodeService {
         + "`systemctl \(unit.isOfHost ? "" : "--user ")edit \(unit.name)`, and pass --force")
   }
 
-  private func demand(_ arguments: String...) throws {
+  private func demand(_ arguments: [String]) throws {
     let result = systemctl(arguments)
     guard !result.isDone else { return }
     throw CommandFailure(
       .failure, "systemctl \(arguments.joined(separator: " ")): \(result.output)")
-  }
-
-  private func systemctl(_ arguments: String...) -> (isDone: Bool, output: String) {
-    systemctl(arguments)
   }
 
   private func systemctl(_ arguments: [String]) -> (isDone: Bool, output: String) {

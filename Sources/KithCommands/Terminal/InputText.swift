@@ -49,16 +49,10 @@ enum InputText {
   /// Returns a line with its line feed; nil at the end.
   private static func lineOfStandardInput() throws(CommandFailure) -> String? {
     var line: [UInt8] = []
-    var byte: UInt8 = 0
-    while line.count < lineLimit {
-      let count = Glibc.read(STDIN_FILENO, &byte, 1)
-      if count == 0 { break }
-      if count < 0 {
-        try waitOrThrow(STDIN_FILENO, shown("-"))
-        continue
-      }
+    while line.count < lineLimit, line.last != UInt8(ascii: "\n"),
+      let byte = try some(of: STDIN_FILENO, shown("-"), limit: 1).first
+    {
       line.append(byte)
-      if byte == UInt8(ascii: "\n") { break }
     }
     return line.isEmpty ? nil : String(decoding: line, as: UTF8.self)
   }
@@ -66,43 +60,40 @@ enum InputText {
   /// Returns bytes of standard input as soon as there are some; none at the end, or once the
   /// writing end of `stop` is closed.
   static func available(until stop: Pipe) throws(CommandFailure) -> [UInt8] {
-    var buffer = [UInt8](repeating: 0, count: 1 << 16)
     while true {
       var waiting = [STDIN_FILENO, stop.fileHandleForReading.fileDescriptor].map {
         pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
       }
       guard poll(&waiting, nfds_t(waiting.count), -1) > 0 else { continue }
-      if waiting[1].revents != 0 { return [] }
-      let count = Glibc.read(STDIN_FILENO, &buffer, buffer.count)
-      if count >= 0 { return Array(buffer[..<count]) }
-      try waitOrThrow(STDIN_FILENO, shown("-"))
+      return waiting[1].revents != 0 ? [] : try some(of: STDIN_FILENO, shown("-"))
     }
   }
 
   private static func read(_ file: Int32, name: String) throws(CommandFailure) -> Data {
     var data = Data()
-    var buffer = [UInt8](repeating: 0, count: 1 << 16)
     while data.count <= limit {
-      let count = Glibc.read(file, &buffer, min(buffer.count, limit + 1 - data.count))
-      if count == 0 { return data }
-      if count < 0 {
-        try waitOrThrow(file, name)
-      } else {
-        data.append(contentsOf: buffer[..<count])
-      }
-      if data.count > limit { break }
+      let bytes = try some(of: file, name)
+      if bytes.isEmpty { return data }
+      data.append(contentsOf: bytes)
     }
     throw CommandFailure(.refused, "\(name): has more than \(Humane.bytes(limit))")
   }
 
-  /// Returns if the read may be retried; otherwise throws.
-  private static func waitOrThrow(_ file: Int32, _ name: String) throws(CommandFailure) {
-    switch errno {
-    case EINTR: return
-    case EAGAIN:
-      var waiting = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
-      _ = poll(&waiting, 1, -1)
-    case let code: throw failure(name, code)
+  /// Returns bytes as soon as there are some; none at the end.
+  private static func some(
+    of file: Int32, _ name: String, limit: Int = 1 << 16
+  ) throws(CommandFailure) -> [UInt8] {
+    var buffer = [UInt8](repeating: 0, count: limit)
+    while true {
+      let count = Glibc.read(file, &buffer, limit)
+      if count >= 0 { return Array(buffer[..<count]) }
+      switch errno {
+      case EINTR: continue
+      case EAGAIN:
+        var waiting = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
+        _ = poll(&waiting, 1, -1)
+      case let code: throw failure(name, code)
+      }
     }
   }
 
