@@ -75,10 +75,10 @@ struct DoctorCommand: AsyncParsableCommand {
       options.console.warn(error.description)
       directory = options.directoryURL.path
     }
-    var patient = await Patient(
-      directory: directory, port: port ?? ListenPlan.defaultPort,
-      passphrase: options.passphraseQuestion, nowMilliseconds: Moment.now)
-    patient.isSignedOut = (try? options.isSignedOut) ?? false
+    let patient = Patient(
+      directory: directory, port: port ?? ListenPlan.defaultPort, nowMilliseconds: Moment.now,
+      device: await Patient.device(of: directory, options.passphraseQuestion),
+      isSignedOut: (try? options.isSignedOut) ?? false)
     let report = await DoctorReport.examine(patient)
     try options.print(report.document, text: report.text)
     guard report.isHealthy else {

@@ -39,16 +39,7 @@ struct Patient: Sendable {
 
 extension Patient {
   /// Asks the directory's node, or opens the directory if none is running.
-  init(
-    directory: String, port: UInt16, passphrase: @escaping PassphraseQuestion,
-    nowMilliseconds: UInt64
-  ) async {
-    self.init(
-      directory: directory, port: port, nowMilliseconds: nowMilliseconds,
-      device: await Self.device(of: directory, passphrase))
-  }
-
-  private static func device(
+  static func device(
     of directory: String, _ passphrase: @escaping PassphraseQuestion
   ) async -> Device {
     do throws(KithError) {
