@@ -99,6 +99,25 @@ extension NodeDoor {
   }
 }
 
+extension NodeDoor {
+  /// Waits until a node serves a directory, or until none does; false if the time passed first.
+  package static func wait(
+    for directory: String, toBeServed isServed: Bool, within limit: Duration
+  ) async throws(KithError) -> Bool {
+    try await BlockingThread.run {
+      let turn = DirectoryTurn(directory, within: limit)
+      while serves(directory) != isServed { guard turn.wait() else { return false } }
+      return true
+    }
+  }
+
+  private static func serves(_ directory: String) -> Bool {
+    guard let node = try? RemoteNode.connect(to: directory, attaches: false) else { return false }
+    node.close()
+    return true
+  }
+}
+
 /// Waits until another process releases a directory or serves it. A killed process signals nothing,
 /// so this also looks every second.
 final class DirectoryTurn {

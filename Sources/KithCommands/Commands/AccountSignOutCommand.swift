@@ -19,8 +19,8 @@ struct AccountSignOutCommand: AsyncParsableCommand {
     guard let left = try await Accounts.signOut(options.accounts()) else {
       throw CommandFailure.signedOut(options.directoryURL.path)
     }
-    let client = LocalClient(directory: left.directory)
-    let isLeft = await SignInReport.isReached { (try? await client.version()) == nil }
+    let isLeft = try await NodeDoor.wait(
+      for: left.directory, toBeServed: false, within: SignInReport.patience)
     let server = isLeft ? nil : DeviceDirectory.owner(of: left.directory)
     try options.print(SignInReport.document(left, isSignedIn: false, servedBy: server))
     let place = options.directory.map { " --directory \(ShellText.quoted($0))" } ?? ""
