@@ -53,6 +53,31 @@ extension Faults {
       }
     }
 
+    /// Without a time service a person says that the time is right. What was written ahead gets it.
+    @Test func `a person's word ends what a clock ahead left behind`() async throws {
+      let trio = try await Trio()
+      try await trio.start()
+      try await trio.household.stop(trio.wrong)
+      try Clocks.set("+10y", in: trio.offset)
+      try await trio.household.start(trio.wrong)
+      try await trio.wrong.client.write([("ahead", "written")], in: Household.store)
+      try await trio.household.stop(trio.wrong)
+      try Clocks.set("+0", in: trio.offset)
+      try await trio.household.start(trio.wrong)
+      try await eventually("the node to say that a write is ahead", seconds: 40) {
+        try await trio.household.run(trio.wrong, "status").output.contains("ahead of the time")
+      }
+      let accepted = try await trio.household.run(trio.wrong, "clock", "accept")
+      #expect(accepted.status == 0, "\(accepted)")
+      for member in [trio.good, trio.other] {
+        try await eventually("what was written ahead to be at \(member.name)", seconds: 40) {
+          try await member.client.value(forKey: "ahead", in: Household.store) == "written"
+        }
+      }
+      #expect(
+        try await !trio.household.run(trio.wrong, "status").output.contains("ahead of the time"))
+    }
+
     /// Years ahead at its start: nothing is exchanged with it, both sides say by how much, and the
     /// others go on. Its data survives; with its clock right it takes part again, and once that is certain what it
     /// wrote ahead is everywhere.
