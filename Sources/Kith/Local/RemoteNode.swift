@@ -17,9 +17,15 @@ final class RemoteNode: StoreService, NodeAccess {
     case event(NodeEvent)
     /// The node may have performed the request.
     case lost
-    /// The node ended in order, and did not perform the request.
+    /// The node did not perform the request: it ended in order, or the request never left.
     case notPerformed
     case late
+  }
+
+  private struct Call {
+    var onOutcome: @Sendable (Outcome) -> Void
+    /// Whether the kernel took all of the request.
+    var isSent = false
   }
 
   private struct State {
@@ -31,7 +37,7 @@ final class RemoteNode: StoreService, NodeAccess {
     var isYielding = false
     var lastID = 0
     /// The requests without an answer.
-    var calls: [Int: @Sendable (Outcome) -> Void] = [:]
+    var calls: [Int: Call] = [:]
     var views: [StoreIdentifier: StoreView] = [:]
     var accepted = 0
     var durable = 0
@@ -134,11 +140,13 @@ final class RemoteNode: StoreService, NodeAccess {
     let frame = try LocalRequest(id: id, call: call).frame()
     let channel = state.withLock { state -> (any Channel)? in
       guard !state.hasEnded else { return nil }
-      state.calls[id] = onOutcome
+      state.calls[id] = Call(onOutcome: onOutcome)
       return state.channel
     }
     guard let channel else { throw Self.ended }
-    channel.writeAndFlush(frame, promise: nil)
+    channel.writeAndFlush(frame).whenSuccess {
+      self.state.withLock { $0.calls[id]?.isSent = true }
+    }
     return id
   }
 
@@ -221,7 +229,7 @@ final class RemoteNode: StoreService, NodeAccess {
     switch reply.content {
     case .answer(let answer): finish(reply.id, .answer(answer))
     case .failure(let error): finish(reply.id, .failure(error))
-    case .event(let event): state.withLock { $0.calls[reply.id] }?(.event(event))
+    case .event(let event): state.withLock { $0.calls[reply.id] }?.onOutcome(.event(event))
     case .progress: changed.raise()
     case .goodbye(let isYielding):
       state.withLock { ($0.isGoodbye, $0.isYielding) = (true, isYielding) }
@@ -232,7 +240,7 @@ final class RemoteNode: StoreService, NodeAccess {
   }
 
   private func finish(_ id: Int, _ outcome: Outcome) {
-    state.withLock { $0.calls.removeValue(forKey: id) }?(outcome)
+    state.withLock { $0.calls.removeValue(forKey: id) }?.onOutcome(outcome)
   }
 
   private func end() {
@@ -241,7 +249,7 @@ final class RemoteNode: StoreService, NodeAccess {
       defer { state.calls = [:] }
       return (state.calls, state.isGoodbye)
     }
-    for call in calls.values { call(isGoodbye ? .notPerformed : .lost) }
+    for call in calls.values { call.onOutcome(isGoodbye || !call.isSent ? .notPerformed : .lost) }
     changed.raise()
     onEnd()
   }
