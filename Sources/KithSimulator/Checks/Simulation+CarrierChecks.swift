@@ -115,8 +115,9 @@ extension Simulation {
       if let policy = device.replica?.inspect(store)?.policy { inputs.append(.open(store, policy)) }
     }
     inputs.append(.carrier(carriers[carrier].id, .attached(shortestMilliseconds: 5_000)))
-    // An object may wait for another that comes in a later turn.
+    // An object may wait for another that comes in a later turn; a flood takes many.
     var turnsLeft = 2
+    var covered: [[ChainID: UInt64]] = []
     inputs.reverse()
     while let input = inputs.popLast() {
       for case .carrier(let id, let order) in fresh.handle(input, at: instant) {
@@ -132,7 +133,10 @@ extension Simulation {
         case .rest: break
         }
       }
-      if inputs.isEmpty, turnsLeft > 0 {
+      guard inputs.isEmpty else { continue }
+      let vectors = stores.map { fresh.covered(of: $0) }
+      if vectors != covered { (covered, turnsLeft) = (vectors, 2) }
+      if turnsLeft > 0 {
         turnsLeft -= 1
         inputs.append(.carrier(carriers[carrier].id, .asked))
       }
