@@ -358,8 +358,8 @@ struct Carrier: Sendable {
   mutating func nextDeletions(_ reader: CarrierReader) -> [ObjectName] {
     var names = objects.deletable(by: reader)
     if !objects.reachAll(without: names, reader) {
-      // Objects that do not open hold nothing. One may be the handover to an epoch that this device
-      // lacks, and its author takes it for good until it is gone.
+      // Objects that do not open hold nothing. One may be a damaged handover to an epoch that this
+      // device lacks. Its author puts it again only once it is gone.
       names.removeAll { objects[$0]?.isOpened != false }
     }
     guard !names.isEmpty else { return [] }

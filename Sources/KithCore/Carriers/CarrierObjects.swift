@@ -184,7 +184,7 @@ struct CarrierObjects: Sendable {
   /// Objects to delete: replaced by a fold, or of an older epoch, each an hour after this device first
   /// saw what makes them unneeded; and what did not open for an hour.
   ///
-  /// Delete them only if the others ``reachAll(without:_:)``.
+  /// Delete those that opened only if the others ``reachAll(without:_:)``.
   func deletable(by reader: CarrierReader) -> [ObjectName] {
     let now = reader.now.wallMilliseconds
     var names: Set<ObjectName> = []

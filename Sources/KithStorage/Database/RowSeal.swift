@@ -4,7 +4,7 @@ import KithCrypto
 /// Seals the rows with keys, values or credentials, and those that name devices of carriers: drafts,
 /// refusals, past values, objects, the device's own carriers.
 struct RowSeal: ~Copyable {
-  /// Where a row belongs. The plaintext begins with it, so a row opens only there.
+  /// A row's place. The plaintext begins with it, so a row opens only there.
   enum Place {
     case draft(StoreIdentifier, UInt64)
     case refusal(StoreIdentifier, UInt64)

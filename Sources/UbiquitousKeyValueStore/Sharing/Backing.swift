@@ -23,7 +23,7 @@
     func run() async
   }
 
-  /// What a backing without accounts has.
+  /// For a backing without accounts.
   extension Backing {
     var changes: StoreChanges? { nil }
     var refusals: [KeyValueStore.Refusal] { [] }

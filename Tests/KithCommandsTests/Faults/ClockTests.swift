@@ -53,7 +53,7 @@ extension Faults {
       }
     }
 
-    /// Without a time service a person says that the time is right. What was written ahead gets it.
+    /// Without a time service a person says that the time is right. A write from ahead gets it.
     @Test func `a person's word ends what a clock ahead left behind`() async throws {
       let trio = try await Trio()
       try await trio.start()
