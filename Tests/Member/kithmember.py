@@ -79,7 +79,9 @@ class Roster:
         if not valid:
             return False
         held = self.records.setdefault(identity, (body, kind, content, {}))[3]
-        fresh = {signer: each for signer, each in valid.items() if each < held.get(signer, b"\xff")}
+        fresh = {
+            signer: each for signer, each in valid.items()
+            if signer not in held or each < held[signer]}
         held.update(fresh)
         if fresh:
             self._evaluate()
