@@ -99,6 +99,11 @@ extension Simulation {
           Cover(chain: $0.key, from: 0, through: $0.value + 1_000)
         }
       ).messages()
+    case .lastGeneration:
+      // A device that is decades ahead and has heard no earlier time would take it over.
+      var replica = peer.replica
+      guard replica?.status().clock.generationLimit != .max else { return [] }
+      return signed(forgery, by: device, to: peer, in: store)
     case .flood:
       return (0..<120).flatMap { number in
         signed(forgery, by: device, to: peer, in: store, number: number)

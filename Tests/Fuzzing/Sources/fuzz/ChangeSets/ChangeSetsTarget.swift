@@ -75,11 +75,12 @@ extension FuzzDevice {
       waiting = []
     }
     for next in forged {
-      // A change set that is ahead ends the connection, and its batch is lost with it.
+      // A change set that is ahead ends the connection or waits, and its batch is lost with it.
       if next.isAhead || !batched { deliver(to: &self) }
       waiting.append(next.changeSet)
       if next.isAhead || waiting.count == 3 { deliver(to: &self) }
-      if closed.contains(session) {
+      // What follows on the connection would wait, too.
+      if next.isAhead || closed.contains(session) {
         perform(.disconnected(session), at: FuzzAccount.start)
         session = SessionID(rawValue: session.rawValue + 1)
         connect(session)
