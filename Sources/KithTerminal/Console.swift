@@ -23,7 +23,7 @@ package struct Console: Sendable {
     let isClosed = code == EBADF || code == EINVAL
     let reason = isClosed ? "it is closed" : String(cString: strerror(code))
     throw CommandFailure(
-      .failure, "standard output: \(reason); what was to be printed is not whole")
+      .failure, "standard output: \(reason); the output is incomplete")
   }
 
   /// Exits the process on failure, for code that cannot throw to the command.

@@ -81,7 +81,7 @@ func signIn(
   try await accounts.run()  // or hand it to a ServiceGroup
 
   try await accounts.createAccount(name: "laptop") { _, recoveryKey in
-    present(recoveryKey)  // once, before the account exists; where this throws, there is none
+    present(recoveryKey)  // once, before the account exists; if this throws, none is created
   }
   try await accounts.signIn(code: code, name: "desktop") { inviter, fingerprint in
     await ask("Does \(inviter.name) show \(inviter.fingerprint) and \(fingerprint)?")

@@ -63,7 +63,7 @@ extension KithError {
     switch error {
     case .policyOutOfBounds:
       self.init(
-        .invalidPolicy, "The limits are beyond Policy.maximum, or negative. Lower them.")
+        .invalidPolicy, "The limits are above Policy.maximum, or negative. Lower them.")
     case .tooManyStores(let limit):
       self.init(
         .tooManyStores,

@@ -27,14 +27,14 @@ extension KithError {
     case .tooManyRecords:
       self.init(
         .invalidDevice,
-        "The account's records take no more: it is full, or the device enrolled too many devices "
+        "The account's roster is full, or the device enrolled too many devices "
           + "that stay.", cause: error)
     case .wrongRecoveryKey:
       self.init(
         .recoveryKey, "The recovery key is another account's. Use the one of this account.",
         cause: error)
     default:
-      self.init(.damaged, "The account's records do not serve: \(error).", cause: error)
+      self.init(.damaged, "The account's records are unusable: \(error).", cause: error)
     }
   }
 
@@ -53,7 +53,7 @@ extension KithError {
         cause: error)
     default:
       self.init(
-        .notAMember, "The account cannot take this device in: \(error). Make a new invitation.",
+        .notAMember, "The account cannot admit this device: \(error). Make a new invitation.",
         cause: error)
     }
   }

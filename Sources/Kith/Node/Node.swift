@@ -119,7 +119,7 @@ package final class Node: Service, Sendable {
     }
     guard policy.isWithinBounds else {
       throw KithError(
-        .invalidPolicy, "The limits are beyond Policy.maximum, or negative. Lower them.")
+        .invalidPolicy, "The limits are above Policy.maximum, or negative. Lower them.")
     }
     return name
   }

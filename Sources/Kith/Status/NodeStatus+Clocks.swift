@@ -29,7 +29,7 @@ extension NodeStatus {
       problems.append(
         KithError(
           .dataAhead,
-          "The clock had been ahead: what is written here is stamped "
+          "The clock had been ahead: writes made here are stamped "
             + "\(Self.clockText(clock.stampsAheadMilliseconds)) of the time, and other devices "
             + "refuse it. \(clock.remedy)"))
     }

@@ -40,8 +40,8 @@ extension NodeStatus {
       findings.append(
         KithError(
           .damaged,
-          "The database was damaged: something is missing of \(lacking.joined(separator: ", ")), "
-            + "which keys cannot be told. Other devices give it back as they are met; until then "
+          "The database was damaged: data of \(lacking.joined(separator: ", ")) is missing. Kith "
+            + "cannot tell of which keys. Other devices return it when they connect; until then "
             + "keys may be missing or show older values. Check the disk. If no other device has "
             + "it: kith doctor --accept-loss.",
           path: directory))

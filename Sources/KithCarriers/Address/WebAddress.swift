@@ -44,7 +44,7 @@ struct WebAddress: Hashable, Sendable {
     segments = path.split(separator: "/").map(String.init)
     guard segments.allSatisfy(Self.isSegment) else {
       throw CarrierFailure(
-        .unexpected, "In the path “\(path)”, percent-encode what is no letter, digit or “-._~”.")
+        .unexpected, "In the path “\(path)”, percent-encode all but letters, digits and “-._~”.")
     }
     for part in rest.dropFirst(path.count).dropFirst().split(separator: "&") {
       let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)

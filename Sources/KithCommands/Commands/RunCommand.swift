@@ -95,7 +95,7 @@ private struct ReadyLine: Service {
     let place = status.listening.joined(separator: ", ")
     let words =
       if !isSignedIn {
-        "nobody is signed in: what is written stays on this host"
+        "nobody is signed in: writes stay on this host"
       } else {
         place.isEmpty ? "" : "listening on \(place)"
       }

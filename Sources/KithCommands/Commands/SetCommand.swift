@@ -6,7 +6,7 @@ struct SetCommand: AsyncParsableCommand {
     commandName: "set",
     abstract: "Set the values of one or several keys.",
     discussion: """
-      true is a bool, 42 an integer, {"a": 1} JSON, all else a string, also digits beyond 64 bits, \
+      true is a bool, 42 an integer, {"a": 1} JSON, anything else a string, also larger integers, \
       unless --type says otherwise. -- ends the options. Several pairs are one transaction: all \
       are set or none. Returns when the write survives a crash.
 

@@ -62,7 +62,7 @@ struct DirectoryCheck: Check {
     return [
       finding(
         .note, tried: "looked who is signed in",
-        seen: "nobody: what is written stays on this host", advice: CommonOptions.signingIn)
+        seen: "nobody: writes stay on this host", advice: CommonOptions.signingIn)
     ]
   }
 

@@ -75,7 +75,7 @@ struct DiskCheck: Check {
     if let code = sight.writeFailure {
       let advice =
         switch code {
-        case ENOSPC, EDQUOT: "make room; what is there can be read meanwhile"
+        case ENOSPC, EDQUOT: "free space; existing data can be read meanwhile"
         case EACCES, EPERM: "see to the modes: ls -ld on the directory and those above it"
         default: "see dmesg for a damaged disk"
         }

@@ -13,7 +13,7 @@ struct StatusReport: Equatable, Sendable {
     facts.add(
       fact: "account",
       status.account.map { "\($0.hex.prefix(16))" }
-        ?? .init("none; what is written stays on this host", .warning))
+        ?? .init("none; writes stay on this host", .warning))
     facts.add(fact: "directory", .init(status.directory))
     facts.add(fact: "node", nodeCell)
     if status.isRunning, status.account != nil {

@@ -61,7 +61,7 @@
         accounts = .success(opened)
       } catch {
         logger.error(
-          "the store's directory cannot be used; what is set now lasts until the program ends",
+          "the store's directory cannot be used; new values last until the program ends",
           metadata: ["directory": "\(settings.accounts.directory)", "reason": "\(error)"])
         backing = MemoryBacking(because: error, policy: settings.policy)
         accounts = .failure(error)

@@ -9,7 +9,8 @@ import Testing
 extension Faults {
   /// Three nodes, one of which has a wrong clock. No kernel here calls its clock synchronised,
   /// except if a test says so.
-  @Suite struct ClockTests {
+  @Suite(.enabled(if: Clocks.isPossible, "libfaketime of Debian's faketime is missing"))
+  struct ClockTests {
     private struct Trio {
       let household: Household
       let good: Household.Member

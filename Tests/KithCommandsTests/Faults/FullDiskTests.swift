@@ -7,7 +7,8 @@ import Testing
 @testable import KithCommands
 
 extension Faults {
-  @Suite struct FullDiskTests {
+  @Suite(.enabled(if: Disk.isPossible, "file systems cannot be mounted here"))
+  struct FullDiskTests {
     /// A device on a file system in memory of 6 MiB, which a file beside it fills. Writes fail with
     /// the cause, reads go on, `kith status` says so, other devices go on, and once there is room the
     /// node takes writes by itself. Nothing acknowledged is lost, and nothing that failed is there.

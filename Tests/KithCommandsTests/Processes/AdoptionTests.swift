@@ -99,7 +99,7 @@ struct AdoptionTests {
     #expect(!status.output.contains("kith run"), "\(status)")
     #expect(try await !new.kith("status", "--json").output.contains(#""account""#))
     let doctor = try await new.kith("doctor")
-    #expect(doctor.output.contains("nobody: what is written stays on this host"), "\(doctor)")
+    #expect(doctor.output.contains("nobody: writes stay on this host"), "\(doctor)")
     for (command, status) in [
       (["watch"], CommandStatus.unreachable), (["sync"], .directory), (["run"], .directory),
       (["invite"], .directory), (["devices"], .directory),

@@ -63,8 +63,11 @@ struct EngineOrderTests {
       try store.flush()
       hasReturned.store(true, ordering: .sequentiallyConsistent)
     }
-    // It never does while the commit is held; an engine that did would need a moment at most.
-    try? await eventually(seconds: 0.3) { hasReturned.load(ordering: .sequentiallyConsistent) }
+    let engine = fixture.engine
+    try await eventually("the flush to wait") {
+      engine.state.withLock { !$0.waiters.isEmpty }
+        || hasReturned.load(ordering: .sequentiallyConsistent)
+    }
     let hasNotWaited = hasReturned.load(ordering: .sequentiallyConsistent)
     #expect(!hasNotWaited)
     storage.release()

@@ -9,6 +9,8 @@ enum Clocks {
     .map { "/usr/lib/\($0)/faketime/libfaketimeMT.so.1" }
     .first { FileManager.default.fileExists(atPath: $0) }
 
+  static let isPossible = library != nil
+
   /// The command that starts a process with such an environment. libfaketime alters the environment
   /// of the first process that it is in, and Swift's runtime then finds no arguments: so the first
   /// process is another one.

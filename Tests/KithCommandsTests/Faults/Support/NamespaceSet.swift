@@ -19,7 +19,7 @@ final class NamespaceSet {
       try make("\(Household.prefix)\(UInt32.random(in: 0 ... .max))")
       return true
     } catch {
-      print("network namespaces: \(error)")
+      print("this host refuses: \(error)")
       return false
     }
   }
