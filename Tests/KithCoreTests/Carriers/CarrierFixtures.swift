@@ -2,24 +2,35 @@ import KithCrypto
 
 @testable import KithCore
 
-/// An account with two members and a parcel's parts.
+/// An account with two members, a revoked device, and a parcel's parts.
 struct CarrierFixture {
   var fixture: Fixture
   let second = deviceKeys(2)
+  let revoked = deviceKeys(3)
   let roster: Roster
   let keyring: Keyring
   let epoch: EpochKeys
+  /// A later epoch, which the keyring lacks.
+  let newest: EpochKeys
   let store = StoreIdentifier("com.example.Bookmarks")!
   var entropy = SeededEntropy(seed: 5)
+
+  /// The state's digest in each store of a reader.
+  static let digest = Blake2b.digest256([1])
 
   init() throws {
     fixture = try Fixture()
     roster = fixture.roster(
-      fixture.records + [try fixture.certificate(of: second, by: fixture.creator)])
+      try fixture.records + [
+        fixture.certificate(of: second, by: fixture.creator),
+        fixture.certificate(of: revoked, by: fixture.creator),
+        fixture.revocation(of: revoked.id, by: fixture.creator),
+      ])
     var keyring = Keyring()
     keyring.refresh(from: roster, keys: fixture.creator)
     self.keyring = keyring
     epoch = keyring.newestFirst[0]
+    newest = EpochKeys(secret: EpochSecret(random: &entropy), generation: epoch.generation + 1)
   }
 
   var account: AccountID { fixture.account }
@@ -49,23 +60,36 @@ struct CarrierFixture {
       firstSeen: firstSeen, isSeen: true)
   }
 
+  func object(_ state: KnownObject.State = .unread, bytes: Int = 4_096) -> KnownObject {
+    KnownObject(state: state, epoch: epoch.id, bytes: bytes, firstSeen: 0, isSeen: true)
+  }
+
   func reader(
     _ vector: [ChainID: UInt64], at wall: UInt64 = 10_000_000, empty: [StoreIdentifier] = [],
-    epochs: [EpochKeys]? = nil
+    epochs: [EpochKeys]? = nil, policy: Policy = .standard, refused: Set<DeviceID> = [],
+    roster: Roster? = nil, isWithholding: Bool = false
   ) -> CarrierReader {
-    let epochs = epochs ?? keyring.newestFirst
+    let (epochs, roster) = (epochs ?? keyring.newestFirst, roster ?? self.roster)
     var timeKeeper = TimeKeeper()
     timeKeeper.update(at: Instant(wallMilliseconds: wall, monotonicMilliseconds: wall))
     var stores: [StoreIdentifier: CarrierReader.Own] = [:]
     for each in empty + [store] {
       stores[each] = CarrierReader.Own(
-        vector: each == store ? vector : [:], digest: Blake2b.digest256([1]), policy: .standard,
-        refused: [])
+        vector: each == store ? vector : [:], digest: Self.digest, policy: policy,
+        refused: refused)
     }
     return CarrierReader(
       device: creator.id, stores: stores,
       roster: roster, rosterDigest: roster.digest, epoch: epochs[0], epochs: epochs,
-      timeKeeper: timeKeeper, parcelsBeforeFold: 2, isWithholding: false)
+      timeKeeper: timeKeeper, parcelsBeforeFold: 2, isWithholding: isWithholding)
+  }
+
+  /// The creator, as it makes objects.
+  func author(
+    _ reader: CarrierReader, logs: [StoreIdentifier: ChangeSetLog] = [:], partBytes: Int = .max
+  ) -> ParcelAuthor {
+    ParcelAuthor(
+      account: account, keys: creator, reader: reader, logs: logs, partBytes: partBytes)
   }
 
   mutating func name(_ kind: ObjectName.Kind = .parcel) -> ObjectName {

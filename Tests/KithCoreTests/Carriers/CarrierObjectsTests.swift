@@ -102,8 +102,7 @@ struct CarrierObjectsTests {
       fixture.name(), fixture.name(), fixture.name(), fixture.name()
     )
     objects[read] = fixture.known(fixture.parcel(through: [chain: 1]))
-    objects[unread] = KnownObject(
-      state: .unread, epoch: fixture.epoch.id, bytes: 4_096, firstSeen: 0, isSeen: true)
+    objects[unread] = fixture.object()
     objects[waiting] = fixture.known(fixture.parcel(through: [chain: 1]), isCounted: false)
     var parcel = fixture.parcel(through: [chain: 2])
     parcel.replaces = [read, unread, waiting].sorted()
@@ -120,8 +119,7 @@ struct CarrierObjectsTests {
 
   @Test mutating func `an old epoch's parcels stay until a handover is there`() {
     let chain = fixture.chain(fixture.creator)
-    let newest = EpochKeys(
-      secret: EpochSecret(random: &fixture.entropy), generation: fixture.epoch.generation + 1)
+    let newest = fixture.newest
     var objects = CarrierObjects()
     let (old, new, handover) = (fixture.name(), fixture.name(), fixture.name(.handover))
     objects[old] = fixture.known(fixture.parcel(through: [chain: 1]))
@@ -148,9 +146,7 @@ struct CarrierObjectsTests {
     #expect(objects[handover]?.missingSince != nil && objects[handover]?.bytes == 7_424)
     #expect(!objects.reachAll(without: names, reader))
     let another = fixture.name(.handover)
-    objects[another] = KnownObject(
-      state: .handover(parcel, to: newest.id), epoch: fixture.epoch.id, bytes: 7_424,
-      firstSeen: 0, isSeen: true)
+    objects[another] = fixture.object(.handover(parcel, to: newest.id), bytes: 7_424)
     names = objects.deletable(by: reader)
     #expect(!names.contains(another) && names.contains(old))
     #expect(objects.reachAll(without: names, reader))
@@ -159,9 +155,7 @@ struct CarrierObjectsTests {
   @Test mutating func `what does not open is deleted an hour later`() {
     var objects = CarrierObjects()
     let name = fixture.name()
-    objects[name] = KnownObject(
-      state: .unreadable(since: 10_000_000), epoch: fixture.epoch.id, bytes: 4_096, firstSeen: 0,
-      isSeen: true)
+    objects[name] = fixture.object(.unreadable(since: 10_000_000))
     #expect(objects.deletable(by: fixture.reader([:], at: 10_000_000 + hour - 1)).isEmpty)
     #expect(objects.deletable(by: fixture.reader([:], at: 10_000_000 + hour)) == [name])
   }
@@ -172,8 +166,7 @@ struct CarrierObjectsTests {
     let chain = fixture.chain(fixture.second)
     for _ in 0...Limits.waitingParcels {
       let name = fixture.name()
-      carrier.objects[name] = KnownObject(
-        state: .unread, epoch: fixture.epoch.id, bytes: 4_096, firstSeen: 0, isSeen: true)
+      carrier.objects[name] = fixture.object()
       let parcel = fixture.parcel(by: fixture.second, above: [chain: 5], through: [chain: 6])
       carrier.hold(name, parcel, isHeldBack: false, reader)
     }
