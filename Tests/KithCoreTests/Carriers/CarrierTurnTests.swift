@@ -78,7 +78,7 @@ struct CarrierTurnTests {
     #expect(world.carriers[one]?.count == count)
   }
 
-  @Test func `a large share comes in parts, of which the last tells what all bring`() throws {
+  @Test func `a large share comes in parts, and its reader takes in all`() throws {
     let world = try TestWorld(devices: 2, seed: 2)
     world.devices[0].replica.pieceBytes = 1_000
     for number in 0..<8 {
@@ -86,18 +86,7 @@ struct CarrierTurnTests {
       world.turn(of: 0, on: one)
     }
     world.turn(of: 0, on: two)
-    let opener = world.devices[1].replica.objectOpener
-    let parcels: [Parcel] = world.carriers[two, default: [:]]
-      .compactMap { name, bytes in opener.open(bytes, named: name).parcel }
-      .sorted { $0.part.index < $1.part.index }
-    #expect(parcels.count > 2)
-    #expect(parcels.map(\.part.index) == Array(parcels.indices))
-    #expect(Set(parcels.map(\.part.group)).count == 1)
-    #expect(parcels.map(\.part.isLast) == parcels.indices.map { $0 == parcels.indices.last })
-    for parcel in parcels.dropLast() {
-      #expect(parcel.stores.allSatisfy { $0.have.digest == nil })
-      #expect(parcel.statements.isEmpty && parcel.rosterDigest == nil)
-    }
+    #expect(world.carriers[two, default: [:]].count > 2)
     world.turn(of: 1, on: two)
     #expect(world.devices[1].replica.view(of: TestWorld.store).count == 8)
   }
@@ -128,11 +117,5 @@ struct CarrierTurnTests {
       Issue.record("the turn goes on")
       return
     }
-  }
-}
-
-extension OpenedObject {
-  fileprivate var parcel: Parcel? {
-    if case .parcel(let parcel, _) = content { parcel } else { nil }
   }
 }
