@@ -16,7 +16,9 @@ struct CarrierTests {
   }
 
   /// The creator, which covers its chain through 3.
-  func reader() -> CarrierReader { fixture.reader([mine: 3], at: now) }
+  func reader(after wait: UInt64 = 0) -> CarrierReader {
+    fixture.reader([mine: 3], at: now + wait)
+  }
 
   /// A carrier whose listing showed these objects.
   func listed(_ names: [ObjectName], _ known: [KnownObject]) -> Carrier {
@@ -69,6 +71,49 @@ struct CarrierTests {
       #expect(taken.map(\.name) == step.taken, "after step \(index)")
       #expect((carrier.dueAt != nil) == [0, 9, 12].contains(index), "after step \(index)")
     }
+  }
+
+  @Test func `an object is got once in a turn, if it is new or can be taken in now`() {
+    let (names, reader) = (names(2), reader())
+    let (same, changed) = (reader.circumstances, Blake2b.digest256([7]))
+    let (ready, unknown) = (
+      fixture.parcel(through: [:]), fixture.parcel(by: deviceKeys(4), through: [:])
+    )
+    let waits = fixture.parcel(above: [theirs: 1], through: [:])
+    let void = fixture.parcel(by: fixture.revoked, above: [theirs: 1], through: [:])
+    var (first, last) = (ready, ready)
+    (first.part.isLast, last.part.index) = (false, 1)
+    let cases: [(KnownObject.State, heldBack: Digest256?, beside: Parcel?, isWanted: Bool)] = [
+      (.unread, nil, nil, true), (.unreadable(since: now), nil, nil, true),
+      (.waiting(ready), nil, nil, true), (.waiting(void), nil, nil, true),
+      (.waiting(waits), nil, nil, false), (.waiting(unknown), nil, nil, false),
+      (.waiting(ready), same, nil, false), (.waiting(ready), changed, nil, true),
+      (.counted(ready), nil, nil, false), (.counted(ready), same, nil, false),
+      (.counted(ready), changed, nil, true),
+      (.handover(ready, to: fixture.epoch.id), nil, nil, false),
+      (.waiting(last), nil, nil, false), (.waiting(last), nil, first, true),
+    ]
+    for (index, (state, heldBack, beside, isWanted)) in cases.enumerated() {
+      var object = fixture.object(state)
+      object.heldBack = heldBack
+      var carrier = listed(names, [object] + (beside.map { [fixture.known($0)] } ?? []))
+      let gets = (0..<2).map { _ in carrier.nextGets(reader) }
+      #expect(gets == [isWanted ? [names[0]] : [], []], "case \(index)")
+    }
+  }
+
+  @Test(
+    arguments: [
+      (.unread, 1_025, 4_096, 1_024), (.unread, 5, 16 << 20, 4), (.unread, 1, 16 << 20 + 1, 0),
+      (.unreadable(since: 0), 17, 4_096, 16),
+    ] as [(KnownObject.State, Int, Int, Int)])
+  func `a turn gets so many objects, bytes, and doubtful objects`(
+    state: KnownObject.State, count: Int, bytes: Int, gets: Int
+  ) {
+    let names = names(count)
+    var carrier = listed(names, names.map { _ in fixture.object(state, bytes: bytes) })
+    let asked = carrier.nextGets(reader())
+    #expect(asked == Array(names.prefix(gets)))
   }
 
   @Test func `a parcel is ready, waits, cannot be judged, or is void`() {
@@ -139,6 +184,67 @@ struct CarrierTests {
       ])
     #expect(names.filter { carrier.objects[$0]?.heldBack == reader.circumstances } == [names[4]])
     #expect(names.filter { carrier.objects[$0]?.missingSince == now } == [names[6]])
+  }
+
+  @Test func `a share is what the carrier lacks`() {
+    let names = names(2)
+    let (digest, another) = (CarrierFixture.digest, Blake2b.digest256([2]))
+    func told(_ through: UInt64, _ digest: Digest256? = nil, isLast: Bool = true) -> Parcel {
+      var parcel = fixture.parcel(through: [mine: through])
+      (parcel.stores[0].have.digest, parcel.part.isLast) = (digest, isLast)
+      return parcel
+    }
+    let void = fixture.parcel(by: fixture.revoked, through: [mine: 3])
+    var fold = told(1)
+    fold.replaces = [names[0]]
+    let cases: [(String, [Parcel], isCounted: Bool, above: UInt64?, isAll: Bool, isUntold: Bool)] =
+      [
+        ("nothing is there", [], true, 0, false, false),
+        ("less is there", [told(2, digest)], true, 2, false, false),
+        ("all is there", [told(3, digest)], true, nil, false, false),
+        ("more is there", [told(4)], true, nil, false, true),
+        ("no parcel tells the state", [told(3)], true, nil, false, true),
+        ("a parcel tells another state", [told(3, another)], true, 0, true, false),
+        ("the parcel waits", [told(3, digest)], false, 0, false, false),
+        ("the last part is missing", [told(3, digest, isLast: false)], true, 0, false, false),
+        ("a revoked device put it", [void], true, 0, false, false),
+        ("a fold that brings less names it", [told(3, digest), fold], true, 1, false, false),
+      ]
+    for (name, parcels, isCounted, above, isAll, isUntold) in cases {
+      var carrier = listed(names, parcels.map { fixture.known($0, isCounted: isCounted) })
+      let plans = (0..<2).map { _ in carrier.plan(fixture.author(reader()), random: 0) }
+      let shares = plans[0].shares
+      #expect(shares.first.map { $0.above[mine] ?? 0 } == above && shares.count <= 1, "\(name)")
+      #expect(plans.map { $0.shares.contains(where: \.isEverything) } == [isAll, false], "\(name)")
+      #expect(plans[0].untold.map(\.above) == (isUntold ? [[mine: 3]] : []), "\(name)")
+    }
+  }
+
+  @Test func `too many parcels are folded after a wait, unless another device did it`() {
+    let names = names(4)
+    let parcels = (1...3).map { fixture.known(fixture.parcel(through: [mine: 1], clock: $0)) }
+    var fold = fixture.parcel(through: [mine: 1], clock: 4)
+    fold.replaces = [names[0]]
+    let more = fixture.known(fixture.parcel(through: [mine: 4], clock: 3))
+    let most = Limits.foldFactor * Limits.smallestObjectBytes + Limits.foldBytes
+    let cases: [(String, [KnownObject], isFolded: Bool)] = [
+      ("two", Array(parcels[..<2]), false), ("three", parcels, true),
+      ("parts of one", [parcels[0], parcels[0], parcels[0]], false),
+      ("one brings what is lacking here", [parcels[0], parcels[1], more], false),
+      ("another device's fold names one", parcels + [fixture.known(fold)], false),
+      ("a large one", [fixture.object(parcels[0].state, bytes: most)], false),
+      ("a larger one", [fixture.object(parcels[0].state, bytes: most + 1)], true),
+    ]
+    for (name, objects, isFolded) in cases {
+      var carrier = listed(names, objects)
+      for (wait, isDue) in [(0, false), (4_999, false), (5_000, true)] as [(UInt64, Bool)] {
+        let author = fixture.author(reader(after: wait))
+        let plan = carrier.plan(author, random: Limits.foldWaitMilliseconds + 5_000)
+        let replaces = isFolded && isDue ? Array(names[..<objects.count]) : []
+        #expect(plan.replaces == replaces, "\(name), after \(wait) ms")
+        #expect(carrier.foldAt == (isFolded && !isDue ? now + 5_000 : nil), "\(name)")
+      }
+    }
   }
 
   /// A damaged handover is deleted even by a device that lacks the epoch it leads to: only then its
