@@ -144,9 +144,10 @@ final class RemoteNode: StoreService, NodeAccess {
       return state.channel
     }
     guard let channel else { throw Self.ended }
-    channel.writeAndFlush(frame).whenSuccess {
-      self.state.withLock { $0.calls[id]?.isSent = true }
-    }
+    // Before writing: a callback that is added later may come after the connection's end.
+    let sent = channel.eventLoop.makePromise(of: Void.self)
+    sent.futureResult.whenSuccess { self.state.withLock { $0.calls[id]?.isSent = true } }
+    channel.writeAndFlush(frame, promise: sent)
     return id
   }
 
