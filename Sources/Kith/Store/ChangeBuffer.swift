@@ -86,11 +86,11 @@ final class ChangeBuffer: Sendable {
   /// The consumer's actor takes the change, so that no write of that actor comes in between.
   func next(isolation actor: isolated (any Actor)? = #isolation) async -> KeyValueStore.Change? {
     while !Task.isCancelled {
-      let ready: KeyValueStore.Change?? = state.withLock { state in
-        if !state.waiting.isEmpty { return .some(state.waiting.removeFirst().change) }
-        return state.isFinished || state.consumer != nil ? .some(nil) : nil
+      let (change, mayCome) = state.withLock { state -> (KeyValueStore.Change?, Bool) in
+        if !state.waiting.isEmpty { return (state.waiting.removeFirst().change, false) }
+        return (nil, !state.isFinished && state.consumer == nil)
       }
-      if let ready { return ready }
+      guard mayCome else { return change }
       await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in
           let mustWait = state.withLock { state in
