@@ -17,6 +17,8 @@ public typealias PropertyListValue = KithCore.PropertyListValue
 /// }
 /// ```
 public typealias NodeStatus = KithCore.NodeStatus
+/// The data of a store that was damaged on a disk and is missing, as ``NodeStatus`` tells of it.
+public typealias StoreLoss = KithCore.StoreLoss
 
 extension KeyValueStore {
   /// A key of a store, which compares as UTF-8 bytes.
