@@ -22,6 +22,8 @@ public final class KeyValueStore: Sendable {
   typealias Succession = @Sendable () -> Bool
 
   private let succession: Succession
+  /// The longest wait of a write or a flush for a new service.
+  private let longestReplacing: Duration
 
   private struct Behind {
     var service: any StoreService
@@ -30,16 +32,14 @@ public final class KeyValueStore: Sendable {
     var waiters: [DispatchSemaphore] = []
   }
 
-  /// The longest wait of a write or a flush for a new service.
-  private static let longestReplacing = Duration.seconds(10)
-
   init(
-    service: any StoreService, view: StoreView,
+    service: any StoreService, view: StoreView, longestReplacing: Duration = .seconds(10),
     succession: @escaping Succession = { false }
   ) {
     identifier = view.identifier
     behind = Mutex(Behind(service: service))
     self.view = view
+    self.longestReplacing = longestReplacing
     self.succession = succession
   }
 
@@ -281,6 +281,9 @@ public final class KeyValueStore: Sendable {
 
   /// Makes all earlier writes durable, and blocks while the disk writes.
   ///
+  /// At another program's node this blocks for at most 30 seconds. If that node ends, this waits as
+  /// ``set(_:forKey:)`` does.
+  ///
   /// - Throws: ``KithError`` with `closed`, or a storage code if a write could not be made durable.
   ///   With `timedOut` if another program's node does not answer for 30 seconds, or was killed
   ///   first.
@@ -330,17 +333,24 @@ public final class KeyValueStore: Sendable {
     }
   }
 
-  /// Blocks until another service replaces an ended one; nil if none comes.
+  /// Blocks until another service replaces an ended one; nil if none comes in time.
   private func replacement(of old: any StoreService) -> (any StoreService)? {
-    let deadline = DispatchTime.now() + Self.longestReplacing.dispatch
+    let deadline = DispatchTime.now() + longestReplacing.dispatch
+    let mayCome = Atomic(true)
     while true {
       // Before looking, so that no replacement is missed.
       let isReplaced = DispatchSemaphore(value: 0)
       behind.withLock { $0.waiters.append(isReplaced) }
-      let mayCome = succession()
       let next = service
       if next !== old { return next }
-      guard mayCome, isReplaced.wait(timeout: deadline) == .success else { return nil }
+      guard mayCome.load(ordering: .acquiring) else { return nil }
+      // Elsewhere, because taking the directory over may last longer than this may block.
+      BlockingThread.start {
+        if self.succession() { return }
+        mayCome.store(false, ordering: .releasing)
+        isReplaced.signal()
+      }
+      guard isReplaced.wait(timeout: deadline) == .success else { return nil }
     }
   }
 }

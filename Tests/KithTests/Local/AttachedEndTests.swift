@@ -159,6 +159,24 @@ struct AttachedEndTests {
     try served.node.close()
   }
 
+  @Test func `a write does not wait for a take-over that lasts too long`() async throws {
+    let served = try await Served()
+    let store = try served.node.store("com.example.test")
+    try served.node.close()
+    let end = DispatchSemaphore(value: 0)
+    let hasBegun = Counter()
+    let waiting = KeyValueStore(
+      service: store.service, view: store.view, longestReplacing: .milliseconds(100)
+    ) {
+      hasBegun.add()
+      return end.wait(timeout: .now() + 20) == .success
+    }
+    let begin = ContinuousClock.now
+    #expect(try await error { try waiting.set(1, forKey: "a") }?.code == .closed)
+    #expect(hasBegun.value == 1 && .now - begin < .seconds(10))
+    end.signal()
+  }
+
   @Test func `a flush says once that accepted writes may be lost`() async throws {
     let served = try await Served()
     let store = try served.node.store("com.example.test")
