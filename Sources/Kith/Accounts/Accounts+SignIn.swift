@@ -40,15 +40,16 @@ extension Accounts {
   public func createAccount(
     name: String,
     showing show:
-      @Sendable (_ summary: AccountSummary, _ recoveryKey: String) throws(KithError) -> Void = {
-        (_, _) throws(KithError) in
-      }
+      @escaping @Sendable (_ summary: AccountSummary, _ recoveryKey: String) throws(KithError)
+      -> Void = { (_, _) throws(KithError) in }
   ) async throws(KithError) -> (summary: AccountSummary, recoveryKey: String) {
     try await settleBeforeLeaving()
     let place = try directory.newPlace()
-    let made = try Node.createAccount(
-      directory: directory.directory(of: place), name: name,
-      passphrase: configuration.passphrase?(), showing: show)
+    let made = try await BlockingThread.run { () throws(KithError) in
+      try Node.createAccount(
+        directory: self.directory.directory(of: place), name: name,
+        passphrase: self.configuration.passphrase?(), showing: show)
+    }
     do throws(KithError) {
       try directory.note(place, made.summary, first)
     } catch {
@@ -98,9 +99,12 @@ extension Accounts {
       first: { self.signedIn },
       arriving: { place async throws(KithError) in try await self.arrive(at: place) }
     ) { directory, made throws(KithError) in
-      try await Node.join(
+      let passphrase = try await BlockingThread.run { () throws(KithError) in
+        try self.configuration.passphrase?()
+      }
+      return try await Node.join(
         directory: directory, name: name, code: code, address: address,
-        passphrase: configuration.passphrase?(), onProgress: onProgress, made: made,
+        passphrase: passphrase, onProgress: onProgress, made: made,
         confirm: confirm)
     }
     try joined.arrival.get()

@@ -1,6 +1,7 @@
 internal import KithCore
 internal import KithCrypto
 internal import KithStorage
+internal import Synchronization
 
 /// Opens directories, and turns their errors into ``KithError``.
 enum Storage {
@@ -27,6 +28,25 @@ enum Storage {
     } catch {
       throw KithError(error)
     }
+  }
+
+  /// As ``prepare(_:_:_:_:)``, on its own thread: a passphrase takes a second.
+  static func prepareApart(
+    _ directory: DirectoryLock, _ secrets: consuming DeviceSecrets, _ initial: [Mutation],
+    _ passphrase: Passphrase?
+  ) async throws(KithError) -> PreparedDevice {
+    let given = Mutex<DeviceSecrets?>(secrets)
+    let prepared = Mutex<PreparedDevice?>(nil)
+    try await BlockingThread.run { () throws(KithError) in
+      try prepared.withLock { prepared throws(KithError) in
+        guard let secrets = given.withLock({ $0.take() }) else { return }
+        prepared = try prepare(directory, secrets, initial, passphrase)
+      }
+    }
+    guard let device = prepared.withLock({ $0.take() }) else {
+      preconditionFailure("the device was prepared")
+    }
+    return device
   }
 
   static func keep(_ prepared: consuming PreparedDevice) throws(KithError) {

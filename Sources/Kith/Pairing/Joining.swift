@@ -76,7 +76,7 @@ struct Joining: Sendable {
     for (device, texts) in reply.addresses.sorted(by: { $0.key < $1.key }) {
       initial.append(.setAddresses(device, Array(texts.prefix(LocalAddresses.limit))))
     }
-    let prepared = try Storage.prepare(reserved, secrets, initial, passphrase)
+    let prepared = try await Storage.prepareApart(reserved, secrets, initial, passphrase)
     let inviter = Inviter(
       device: invitation.device, clock: reply.clock, address: channel.remoteAddress)
     do {

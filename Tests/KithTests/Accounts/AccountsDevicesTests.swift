@@ -1,4 +1,5 @@
 import Foundation
+import KithCrypto
 import KithTestSupport
 import Synchronization
 import Testing
@@ -89,6 +90,35 @@ struct AccountsDevicesTests {
       await told
     }
     try accounts.close()
+  }
+
+  @Test func `the passphrase is asked for, and used, on no thread of the pool`() async throws {
+    let directory = try TestDirectory()
+    let asked = Mutex<[Bool]>([])
+    func open(_ name: String) throws -> Accounts {
+      var configuration = Accounts.Configuration(directory: directory.child(name))
+      configuration.hosts = ["127.0.0.1"]
+      configuration.port = 0
+      configuration.discoversPeers = false
+      configuration.passphrase = { () throws(KithError) in
+        let isInTask = withUnsafeCurrentTask { $0 != nil }
+        asked.withLock { $0.append(isInTask) }
+        var bytes = Array("correct horse".utf8)
+        return Passphrase(zeroing: &bytes)
+      }
+      return try Accounts(configuration)
+    }
+    let (laptop, desktop) = (try open("laptop"), try open("desktop"))
+    try await laptop.createAccount(name: "laptop")
+    #expect(asked.withLock { $0.count } >= 1)
+    try await AccountsTests.serving(laptop) {
+      try await eventually { (try? await laptop.report().listening.isEmpty) == false }
+      asked.withLock { $0.removeAll { !$0 } }
+      try await Self.pair(laptop, desktop, name: "desktop")
+    }
+    #expect(asked.withLock { !$0.isEmpty && $0.allSatisfy { !$0 } })
+    try laptop.close()
+    try desktop.close()
   }
 
   @Test func `a program that is attached does the same`() async throws {
