@@ -105,7 +105,7 @@ extension Page {
   }
 
   private func write(_ body: Write) async throws {
-    let node = try accounts.nodeAccess
+    let node = try await accounts.nodeAccess
     try await check(body.store, at: node, creates: body.create ?? false)
     let expected = try (body.expecting ?? []).map { try $0.write() }
     try await node.write(
@@ -146,7 +146,7 @@ extension Page {
   }
 
   private func undo(_ body: Undo) async throws -> Response {
-    let node = try accounts.nodeAccess
+    let node = try await accounts.nodeAccess
     guard let past = try await node.undo(body.key, to: body.to, in: body.store) else {
       throw PageFailure(.notFound, "nothing to undo: no such value of \"\(body.key)\" is kept")
     }
@@ -177,7 +177,7 @@ extension Page {
     } catch {
       throw PageFailure(.refused, "\(error)")
     }
-    let node = try accounts.nodeAccess
+    let node = try await accounts.nodeAccess
     try await check(store, at: node, creates: false)
     let isDryRun = try request.text("dryRun") == "true"
     let summary =
@@ -189,7 +189,7 @@ extension Page {
   // MARK: Values that are not shown
 
   private func unshown(_ request: Request) async throws -> Response {
-    let (node, store) = (try accounts.nodeAccess, try request.text("store"))
+    let (node, store) = (try await accounts.nodeAccess, try request.text("store"))
     return Response(
       PageDocuments.unshown(
         try await node.hiddenEntries(in: store),
@@ -204,7 +204,7 @@ extension Page {
 
   /// A refusal stays listed if others come before it: they are cleared in order.
   private func writeAgain(_ body: Refused) async throws {
-    let node = try accounts.nodeAccess
+    let node = try await accounts.nodeAccess
     let refusals = try await node.refusals(in: body.store, takingThrough: nil)
     guard let refusal = refusals.first(where: { $0.number == body.number }) else {
       throw PageFailure(.notFound, "this refusal was cleared meanwhile")
@@ -230,7 +230,7 @@ extension Page {
   }
 
   private func sync(_ body: Sync) async throws -> Response {
-    let node = try accounts.nodeAccess
+    let node = try await accounts.nodeAccess
     let seconds = min(max(0, body.seconds ?? 5), Self.longestSync)
     let report = try await node.synchronize(body.store, timeout: .seconds(seconds))
     return Response(report.document(store: body.store, status: try await node.report()))

@@ -157,7 +157,7 @@ final class Pairing: Sendable {
   }
 
   private func invite(_ number: Int) async throws -> PairingDevice {
-    let node = try accounts.nodeAccess
+    let node = try await accounts.nodeAccess
     let ends = Moment.now + Self.milliseconds
     return try await node.invite(hasCode: true) { invitation in
       self.show(.waiting(invitation, triesLeft: Self.tries, ends: ends), number)

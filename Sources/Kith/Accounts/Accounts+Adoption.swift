@@ -81,24 +81,28 @@ extension Accounts {
   /// During another process's turn.
   private static let shortPause = Duration.milliseconds(500)
 
-  /// Has the signed-in account adopt the local writes. If another process has them open, or a disk
-  /// refuses writes, they are owed, and handed over later. Returns the keys whose writes lost.
+  /// Has the seat's account, if any, adopt the local writes. If another process has them open, or a
+  /// disk refuses writes, they are owed, and handed over later. Returns the keys whose writes lost.
   @discardableResult
-  func adopt(_ state: inout State) -> [StoreIdentifier: Set<Key>] {
-    let before = state.owed
-    state.owed = nil
-    guard state.seat.place != .signedOut else { return [:] }
-    let seat = state.seat
+  func adopt(by seat: Seat) -> [StoreIdentifier: Set<Key>] {
     do throws(KithError) {
-      let superseded = try directory.handOver { () throws(KithError) in seat.service }
-      if case .own(let node) = seat.kind { try node.endAdoption() }
+      var superseded: [StoreIdentifier: Set<Key>] = [:]
+      if seat.place != .signedOut {
+        superseded = try directory.handOver { () throws(KithError) in seat.service }
+        if case .own(let node) = seat.kind { try node.endAdoption() }
+      }
+      state.withLock { $0.owed = nil }
       return superseded
     } catch {
       let isShort = Self.shortTroubles.contains(error.code)
-      state.owed = Debt(
+      let debt = Debt(
         error: error,
         retryAt: Self.passingTroubles.contains(error.code)
           ? .now + (isShort ? Self.shortPause : Self.adoptionPause) : nil)
+      let before = state.withLock { state in
+        defer { state.owed = debt }
+        return state.owed
+      }
       // Logged once for all retries.
       if !isShort && before?.retryAt == nil {
         configuration.logger.error(
@@ -110,10 +114,11 @@ extension Accounts {
   }
 
   /// Retries what is owed, if it is due; returns whether that settles it.
-  func adoptIfOwed(_ state: inout State, atOnce: Bool = false) -> Bool {
-    guard let time = state.owed?.retryAt, atOnce || time <= .now else { return false }
-    adopt(&state)
-    return state.owed == nil
+  func adoptIfOwed(atOnce: Bool = false) -> Bool {
+    let (seat, owed) = state.withLock { ($0.seat, $0.owed) }
+    guard let time = owed?.retryAt, atOnce || time <= .now else { return false }
+    adopt(by: seat)
+    return state.withLock { $0.owed == nil }
   }
 
   /// Blocks until the account has adopted all local writes. It waits only for another process's
@@ -121,9 +126,9 @@ extension Accounts {
   func settleDebt() throws(KithError) {
     let turn = DirectoryTurn(directory.local, within: AccountsDirectory.longestWait)
     while true {
-      let debt = state.withLock { state in
-        _ = adoptIfOwed(&state, atOnce: true)
-        return state.owed
+      let debt = moving.withLock { _ in
+        _ = adoptIfOwed(atOnce: true)
+        return state.withLock { $0.owed }
       }
       guard let debt else { return }
       guard Self.shortTroubles.contains(debt.error.code), turn.wait() else {

@@ -54,8 +54,8 @@ extension Accounts {
     try await account().revoke(device, keeping: staying)
   }
 
-  func account() throws(KithError) -> any NodeAccess {
-    if let account = try seated().account { return account }
+  func account() async throws(KithError) -> any NodeAccess {
+    if let account = try await seated().account { return account }
     throw KithError(
       .missing, "Nobody is signed in here. Create an account or join one first.",
       path: configuration.directory)
@@ -63,20 +63,21 @@ extension Accounts {
 
   /// The node of the stores, for the requests of commands.
   package var nodeAccess: any NodeAccess {
-    get throws(KithError) { try seated().node }
+    get async throws(KithError) { try await seated().node }
   }
 
-  /// The node of the stores; also as `account` if somebody is signed in.
-  func seated() throws(KithError) -> (node: any NodeAccess, account: (any NodeAccess)?) {
-    let (kind, isSignedIn) = try state.withLock { state throws(KithError) in
-      if state.isClosed { throw .closedNode }
-      return (state.seat.kind, state.seat.place != .signedOut)
+  /// The node of the stores, after a change of it that goes on; also as `account` if somebody is
+  /// signed in.
+  func seated() async throws(KithError) -> (node: any NodeAccess, account: (any NodeAccess)?) {
+    let now = try await BlockingThread.run {
+      self.moving.withLock { _ in self.state.withLock { $0 } }
     }
+    if now.isClosed { throw .closedNode }
     let node: any NodeAccess =
-      switch kind {
+      switch now.seat.kind {
       case .own(let node): node
       case .attached(let node): LocalClient(directory: node.directory)
       }
-    return (node, isSignedIn ? node : nil)
+    return (node, now.seat.place == .signedOut ? nil : node)
   }
 }

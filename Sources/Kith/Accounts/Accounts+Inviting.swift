@@ -30,7 +30,7 @@ extension Accounts {
   public nonisolated(nonsending) func invite(
     addresses: [String] = [], _ body: (Invitation) async throws -> Void
   ) async throws -> DeviceID {
-    let account = try self.account()
+    let account = try await self.account()
     let (openings, opening) = AsyncStream<OpenInvitation>.makeStream()
     let (candidates, asking) = AsyncStream<Invitation.Candidate>.makeStream()
     let accepted = Signal()

@@ -93,7 +93,7 @@ extension Accounts {
   /// Whether the seat must be left; if the disk fails or no descriptors are left, it stays for now.
   /// Also hands over what is owed.
   private func look(_ seat: Seat) throws(KithError) -> Bool {
-    if state.withLock({ adoptIfOwed(&$0) }) { moved.raise() }
+    if moving.withLock({ _ in adoptIfOwed() }) { moved.raise() }
     do throws(KithError) {
       return try mustLeave(seat)
     } catch {
@@ -106,11 +106,14 @@ extension Accounts {
   /// ``run()`` is about to take it instead, whose node must not be closed under it.
   @discardableResult
   func follow(isServing: Bool) throws(KithError) -> Bool {
-    let outcome = try state.withLock { state throws(KithError) -> (isOurs: Bool, hasMoved: Bool) in
-      guard isServing || !state.isRunning else { return (false, false) }
-      guard !state.isClosed else { throw .closedNode }
-      guard try mustLeave(state.seat) else { return (true, false) }
-      try move(&state)
+    let outcome = try moving.withLock { _ throws(KithError) -> (isOurs: Bool, hasMoved: Bool) in
+      let now = state.withLock { $0 }
+      guard isServing || !now.isRunning else { return (false, false) }
+      guard !now.isClosed else { throw .closedNode }
+      guard try mustLeave(now.seat) else { return (true, false) }
+      state.withLock { $0.isMoving = true }
+      defer { state.withLock { $0.isMoving = false } }
+      try move(from: now.seat, Array(now.stores.values))
       return (true, true)
     }
     if outcome.hasMoved { moved.raise() }
@@ -127,8 +130,7 @@ extension Accounts {
     }
   }
 
-  private func move(_ state: inout State) throws(KithError) {
-    let old = state.seat
+  private func move(from old: Seat, _ stores: [OpenStore]) throws(KithError) {
     let place = try directory.place()
     let isTakeOver = place == old.place
     if case .attached = old.kind, old.place == .signedOut, !isTakeOver {
@@ -138,35 +140,33 @@ extension Accounts {
     }
     let next: Seat
     if isTakeOver && old.isYielding {
-      leave(old, state)
+      leave(old, stores)
       next = try Seat(
         at: place, in: directory, configuration, afterYield: true, onEnd: moved.raise)
     } else {
       next = try Seat(at: place, in: directory, configuration, onEnd: moved.raise)
       // Before the adoption, so that only another process can have the local stores open.
-      leave(old, state)
+      leave(old, stores)
     }
-    state.seat = next
-    identity.withLock { $0 = next.account }
-    let superseded = isTakeOver ? [:] : adopt(&state)
+    state.withLock { $0.seat = next }
+    let superseded = isTakeOver ? [:] : adopt(by: next)
     let reason: ChangeReason =
       isTakeOver ? .serverChange : old.place == .signedOut ? .initialSyncChange : .accountChange
-    for open in state.stores.values {
-      let store = open.store
+    for open in stores {
       do throws(KithError) {
         try next.service.open(
-          store.view, policy: open.policy, reason: reason,
-          superseded: superseded[store.identifier] ?? [])
+          open.store.view, policy: open.policy, reason: reason,
+          superseded: superseded[open.store.identifier] ?? [])
       } catch {
         configuration.logger.error(
           "a store cannot be opened there", metadata: ["code": "\(error.code)"])
       }
-      store.replaceService(by: next.service)
+      open.store.replaceService(by: next.service)
     }
   }
 
-  private func leave(_ seat: Seat, _ state: State) {
-    for open in state.stores.values { seat.service.release(open.store.view) }
+  private func leave(_ seat: Seat, _ stores: [OpenStore]) {
+    for open in stores { seat.service.release(open.store.view) }
     do throws(KithError) {
       try seat.close()
     } catch {

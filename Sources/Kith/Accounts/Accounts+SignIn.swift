@@ -156,15 +156,21 @@ extension Accounts {
   private func move(
     to place: AccountsDirectory.Place, _ registry: AccountsDirectory.Registry
   ) async throws(KithError) {
-    if state.withLock({ $0.seat.place != place }) { try await settleBeforeLeaving() }
+    try await settleBeforeLeaving(for: place)
     try directory.note(place, registry)
     try await arrive(at: place)
   }
 
-  /// Has the account adopt what it is owed; otherwise the next account would get that.
-  private func settleBeforeLeaving() async throws(KithError) {
-    guard state.withLock({ $0.owed != nil }) else { return }
-    try await BlockingThread.run { () throws(KithError) in try self.settleDebt() }
+  /// Has the account adopt what it is owed, unless it stays; otherwise the next account would get
+  /// that.
+  private func settleBeforeLeaving(
+    for next: AccountsDirectory.Place? = nil
+  ) async throws(KithError) {
+    try await BlockingThread.run { () throws(KithError) in
+      // After a change of the seat that goes on.
+      let place = self.moving.withLock { _ in self.state.withLock { $0.seat.place } }
+      if place != next { try self.settleDebt() }
+    }
   }
 
   /// Blocks until the stores are those of the place, and the account has adopted all local writes.
@@ -178,7 +184,8 @@ extension Accounts {
     if isTaken { return }
     let hasMoved = await moved.wait(timeout: Self.longestFollow) {
       self.state.withLock { state in
-        state.seat.place == place && state.owed.map { $0.retryAt == nil } ?? true
+        state.seat.place == place && !state.isMoving
+          && state.owed.map { $0.retryAt == nil } ?? true
       }
     }
     if let debt = state.withLock({ $0.seat.place == place ? $0.owed : nil }) {

@@ -15,7 +15,7 @@ extension Accounts {
   ///   program's node does not answer.
   /// - Complexity: O(*n* · *s*) in devices and stores.
   public func report() async throws(KithError) -> NodeStatus {
-    let (node, account) = try seated()
+    let (node, account) = try await seated()
     var status = try await node.report()
     // The local stores' device is in no person's account.
     if account == nil { (status.account, status.device, status.devices) = (nil, nil, []) }

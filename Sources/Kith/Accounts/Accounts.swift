@@ -92,6 +92,8 @@ public final class Accounts: Service, Sendable {
     var stores: [StoreIdentifier: OpenStore] = [:]
     var isRunning = false
     var isClosed = false
+    /// Whether the stores do not show the seat's values yet.
+    var isMoving = false
     /// Why the account may not have adopted all local writes; nil: it has.
     var owed: Debt?
   }
@@ -106,9 +108,11 @@ public final class Accounts: Service, Sendable {
   /// The configuration with which the accounts were opened.
   public let configuration: Configuration
   let directory: AccountsDirectory
-  /// Locked while one seat is exchanged for another.
+  /// Locked while one seat is exchanged for another, an account adopts, or a store is opened: it
+  /// may be held for long. Taken before ``state``.
+  let moving = Mutex(())
+  /// Never locked during a wait. Only a holder of ``moving`` changes the seat and the stores.
   let state: Mutex<State>
-  let identity: Mutex<AccountID?>
   /// Raised after signing in or out, and when the service of the stores has ended.
   let moved = Signal()
 
@@ -127,15 +131,15 @@ public final class Accounts: Service, Sendable {
     try directory.prepare()
     let seat = try Seat(at: directory.place(), in: directory, configuration, onEnd: moved.raise)
     state = Mutex(State(seat: seat))
-    identity = Mutex(seat.account)
-    _ = state.withLock { adopt(&$0) }
+    adopt(by: seat)
   }
 
   /// Returns a store of the signed-in account, created if it is new.
   ///
   /// Each call with one identifier returns the same object, which stays through signing in and out.
-  /// If another program's node has the directory open, the first call blocks until it answers, at
-  /// most 10 seconds.
+  /// Only the first call blocks. If another program's node has the directory open, it waits until
+  /// that node answers, at most 10 seconds. While the stores change to another account or program,
+  /// it first waits for the end of that: a minute or two if another process hangs.
   ///
   /// - Parameters:
   ///   - identifier: The store's identifier, such as `com.example.Bookmarks`.
@@ -151,28 +155,36 @@ public final class Accounts: Service, Sendable {
       throw KithError(
         .invalidStoreIdentifier, "Identifiers that begin with kith. are the account's own.")
     }
-    return try state.withLock { state throws(KithError) in
-      if state.isClosed { throw .closedNode }
-      if let known = state.stores[name] {
-        guard known.policy == policy else {
-          throw KithError(
-            .invalidPolicy, "The store \(name) is open with other limits. Use the same everywhere.")
-        }
-        return known.store
-      }
-      let service = state.seat.service
+    if let open = try openStore(name, policy) { return open }
+    return try moving.withLock { _ throws(KithError) in
+      if let open = try openStore(name, policy) { return open }
+      let service = state.withLock { $0.seat.service }
       let store = KeyValueStore(
         service: service, view: try service.open(name, policy: policy)
       ) { [weak self] in
         self?.succeed() ?? false
       }
-      state.stores[name] = OpenStore(store: store, policy: policy)
+      state.withLock { $0.stores[name] = OpenStore(store: store, policy: policy) }
       return store
     }
   }
 
+  private func openStore(
+    _ name: StoreIdentifier, _ policy: Policy
+  ) throws(KithError) -> KeyValueStore? {
+    try state.withLock { state throws(KithError) in
+      if state.isClosed { throw .closedNode }
+      guard let open = state.stores[name] else { return nil }
+      guard open.policy == policy else {
+        throw KithError(
+          .invalidPolicy, "The store \(name) is open with other limits. Use the same everywhere.")
+      }
+      return open.store
+    }
+  }
+
   /// The account that is signed in, also offline; nil: none.
-  public var signedIn: AccountID? { identity.withLock { $0 } }
+  public var signedIn: AccountID? { state.withLock { $0.seat.account } }
 
   /// The account that is signed in, now and after each change. It ends when the accounts are closed
   /// or the task is cancelled.
@@ -194,20 +206,24 @@ public final class Accounts: Service, Sendable {
   /// Makes everything durable, ends all sequences and unlocks the directory.
   ///
   /// Call it after ``run()`` has ended. If another program has the directory open, it waits up to
-  /// 30 seconds for an answer.
+  /// 30 seconds for an answer. If a sign-in or sign-out goes on, it first waits for its end.
   ///
   /// - Throws: ``KithError`` with `alreadyRunning` while it runs. With a storage code, something is
   ///   not durable, but the accounts are closed.
   public func close() throws(KithError) {
     defer { moved.finish() }
-    try state.withLock { state throws(KithError) in
-      guard !state.isRunning else {
-        throw KithError(.alreadyRunning, "The accounts are served. Cancel run() first.")
+    try moving.withLock { _ throws(KithError) in
+      let last = try state.withLock { state throws(KithError) -> State? in
+        guard !state.isRunning else {
+          throw KithError(.alreadyRunning, "The accounts are served. Cancel run() first.")
+        }
+        if state.isClosed { return nil }
+        state.isClosed = true
+        return state
       }
-      guard !state.isClosed else { return }
-      state.isClosed = true
-      defer { for open in state.stores.values { open.store.view.finish() } }
-      try state.seat.close()
+      guard let last else { return }
+      defer { for open in last.stores.values { open.store.view.finish() } }
+      try last.seat.close()
     }
   }
 }

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import KithCrypto
 import KithTestSupport
@@ -65,7 +66,7 @@ struct AccountsDevicesTests {
       }
     }
     try laptop.close()
-    #expect(throws: KithError.self) { try laptop.seated() }
+    await #expect(throws: KithError.self) { try await laptop.seated() }
     try desktop.close()
   }
 
@@ -89,6 +90,35 @@ struct AccountsDevicesTests {
       try store.set("dark", forKey: "theme")
       await told
     }
+    try accounts.close()
+  }
+
+  @Test func `a change of the stores' node blocks no open store and no thread of the pool`()
+    async throws
+  {
+    let directory = try TestDirectory()
+    let accounts = try AccountsTests.open(directory.child("a"))
+    try await accounts.createAccount(name: "laptop")
+    let store = try accounts.store(Self.store)
+    let (begun, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    async let isInTime = SharedDirectoryTests.blocking {
+      accounts.moving.withLock { _ in
+        begun.signal()
+        return end.wait(timeout: .now() + 20) == .success
+      }
+    }
+    try await SharedDirectoryTests.blocking { begun.wait() }
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      // More than the pool has threads.
+      for _ in 0..<64 {
+        group.addTask { try await accounts.report().devices.count }
+      }
+      #expect(try accounts.store(Self.store) === store)
+      try await Task.sleep(for: .milliseconds(100))
+      end.signal()
+      for try await count in group { #expect(count == 1) }
+    }
+    #expect(try await isInTime)
     try accounts.close()
   }
 
