@@ -94,7 +94,7 @@ struct AdoptionTests {
     #expect(try await new.kith("export").output.contains("dark"))
     #expect(try await new.kith("rm", "size").status == 0)
     let status = try await new.kith("status")
-    #expect(status.output.contains("stays on this host"), "\(status)")
+    #expect(status.output.contains("writes stay on this host"), "\(status)")
     #expect(status.output.contains("kith account create"), "\(status)")
     #expect(!status.output.contains("kith run"), "\(status)")
     #expect(try await !new.kith("status", "--json").output.contains(#""account""#))
