@@ -71,12 +71,17 @@ struct CarrierReader {
   /// Whether a parcel has the same vector as this device and another digest: one of them lacks
   /// something that it covers.
   func isOdd(_ store: Parcel.Store) -> Bool {
+    isRepair(store) && covers(store.have.vector, of: store.have.store)
+  }
+
+  /// Whether a parcel's author covered all that this device covers, and has another state. So what
+  /// it kept is no older than this device's state, which may lack some of it.
+  func isRepair(_ store: Parcel.Store) -> Bool {
     let (identifier, vector) = (store.have.store, store.have.vector)
     guard let own = stores[identifier], let digest = store.have.digest, digest != own.digest,
       !vector.keys.contains(where: { roster.isRevoked($0.device) })
     else { return false }
-    return covers(vector, of: identifier)
-      && Self.contains(own.vector, in: vector) { isIgnored($0, in: identifier) }
+    return Self.contains(own.vector, in: vector) { isIgnored($0, in: identifier) }
   }
 
   enum Verdict: Equatable {

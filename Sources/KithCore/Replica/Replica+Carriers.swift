@@ -205,7 +205,7 @@ extension Replica {
         if taken == .whole { taken = .partly }
         continue
       }
-      let isRepair = store.isEverything && reader.isOdd(store)
+      let isRepair = store.isEverything && reader.isRepair(store)
       guard var (batch, taint) = assemble(messages, of: own, from: parcel.author) else {
         return .unjudged
       }

@@ -220,6 +220,29 @@ struct CarrierTests {
     }
   }
 
+  /// A reader that lacks one side of a fork may read the other before its vector is the parcel's.
+  @Test func `what a parcel repairs, and which is odd`() {
+    let (other, void) = (fixture.chain(fixture.second), fixture.chain(fixture.revoked))
+    let (digest, another) = (CarrierFixture.digest, Blake2b.digest256([2]))
+    let reader = fixture.reader([mine: 3])
+    let cases: [(String, [ChainID: UInt64], Digest256?, isRepair: Bool, isOdd: Bool)] = [
+      ("the same vector and digest", [mine: 3], digest, false, false),
+      ("another digest", [mine: 3], another, true, true),
+      ("no digest", [mine: 3], nil, false, false),
+      ("a later vector", [mine: 4], another, true, false),
+      ("more chains", [mine: 3, other: 1], another, true, false),
+      ("an earlier vector", [mine: 2], another, false, false),
+      ("earlier in one chain", [mine: 2, other: 1], another, false, false),
+      ("a revoked device's chain", [mine: 3, void: 1], another, false, false),
+    ]
+    for (name, through, digest, isRepair, isOdd) in cases {
+      var parcel = fixture.parcel(through: through)
+      parcel.stores[0].have.digest = digest
+      #expect(reader.isRepair(parcel.stores[0]) == isRepair, "\(name)")
+      #expect(reader.isOdd(parcel.stores[0]) == isOdd, "\(name)")
+    }
+  }
+
   @Test func `too many parcels are folded after a wait, unless another device did it`() {
     let names = names(4)
     let parcels = (1...3).map { fixture.known(fixture.parcel(through: [mine: 1], clock: $0)) }
