@@ -79,7 +79,7 @@ extension FuzzDevice {
       if next.isAhead || !batched { deliver(to: &self) }
       waiting.append(next.changeSet)
       if next.isAhead || waiting.count == 3 { deliver(to: &self) }
-      // What follows on the connection would wait, too.
+      // The connection would keep later batches waiting, too.
       if next.isAhead || closed.contains(session) {
         perform(.disconnected(session), at: FuzzAccount.start)
         session = SessionID(rawValue: session.rawValue + 1)
