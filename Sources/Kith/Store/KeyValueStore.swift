@@ -335,22 +335,16 @@ public final class KeyValueStore: Sendable {
 
   /// Blocks until another service replaces an ended one; nil if none comes in time.
   private func replacement(of old: any StoreService) -> (any StoreService)? {
-    let deadline = DispatchTime.now() + longestReplacing.dispatch
-    let mayCome = Atomic(true)
-    while true {
-      // Before looking, so that no replacement is missed.
-      let isReplaced = DispatchSemaphore(value: 0)
-      behind.withLock { $0.waiters.append(isReplaced) }
-      let next = service
-      if next !== old { return next }
-      guard mayCome.load(ordering: .acquiring) else { return nil }
+    let isReplaced = DispatchSemaphore(value: 0)
+    // Before looking, so that no replacement is missed.
+    behind.withLock { $0.waiters.append(isReplaced) }
+    defer { behind.withLock { $0.waiters.removeAll { $0 === isReplaced } } }
+    if service === old {
       // Elsewhere, because taking the directory over may last longer than this may block.
-      BlockingThread.start {
-        if self.succession() { return }
-        mayCome.store(false, ordering: .releasing)
-        isReplaced.signal()
-      }
-      guard isReplaced.wait(timeout: deadline) == .success else { return nil }
+      BlockingThread.start { if !self.succession() { isReplaced.signal() } }
+      _ = isReplaced.wait(timeout: .now() + longestReplacing.dispatch)
     }
+    let next = service
+    return next === old ? nil : next
   }
 }
