@@ -9,8 +9,6 @@ struct Carrier: Sendable {
     case getting(Getting)
     case putting(Deposit)
     case deleting([ObjectName])
-
-    var isListing: Bool { if case .listing = self { true } else { false } }
   }
 
   struct Getting: Sendable {
@@ -68,10 +66,13 @@ struct Carrier: Sendable {
 
   // MARK: Getting
 
-  mutating func listed(_ listing: [ObjectName: Int], _ reader: CarrierReader) {
+  /// Returns false if no listing was asked for.
+  mutating func listed(_ listing: [ObjectName: Int], _ reader: CarrierReader) -> Bool {
+    guard case .listing = phase else { return false }
     listedMilliseconds = reader.now.wallMilliseconds
     objects.compare(with: listing, reader)
     phase = .getting(Getting(listing: listing))
+    return true
   }
 
   /// The objects to get next; empty: none.
@@ -120,7 +121,12 @@ struct Carrier: Sendable {
     return name.origin(among: reader.epochs)?.kind == .handover
   }
 
-  /// An object came, or is gone. Returns false if it was not asked for.
+  /// Whether an object was asked for, and did not come yet.
+  func awaits(_ name: ObjectName) -> Bool {
+    if case .getting(let getting) = phase { getting.left.contains(name) } else { false }
+  }
+
+  /// An object that was asked for came, or is gone. Returns whether all have come.
   mutating func got(_ name: ObjectName, _ reader: CarrierReader, _ content: OpenedObject.Content?)
     -> Bool
   {
@@ -136,7 +142,7 @@ struct Carrier: Sendable {
     case .parcel(let parcel, let content): getting.opened[name] = (parcel, content)
     }
     phase = .getting(getting)
-    return true
+    return getting.left.isEmpty
   }
 
   enum Opened {
@@ -167,6 +173,29 @@ struct Carrier: Sendable {
     return .none
   }
 
+  enum Taken {
+    case whole
+    /// Not the stores with other limits.
+    case partly
+    /// Part of it cannot be judged yet.
+    case unjudged
+  }
+
+  /// A parcel was taken in, after which the device is as `reader`.
+  mutating func took(
+    _ name: ObjectName, _ parcel: Parcel, _ content: [InboundMessage], _ taken: Taken,
+    _ reader: CarrierReader
+  ) {
+    hasNews = true
+    let parcel = bounded(parcel, content)
+    switch taken {
+    case .whole, .partly:
+      objects[name]?.state = .counted(parcel)
+      objects[name]?.heldBack = taken == .whole ? nil : reader.circumstances
+    case .unjudged: hold(name, parcel, isHeldBack: true, reader)
+    }
+  }
+
   /// All asked for have come: what cannot be taken in yet waits, and is got again.
   mutating func putOff(_ reader: CarrierReader) {
     guard case .getting(var getting) = phase else { return }
@@ -178,12 +207,12 @@ struct Carrier: Sendable {
     phase = .getting(getting)
   }
 
-  func bounded(_ parcel: Parcel, _ content: [InboundMessage]) -> Parcel {
+  private func bounded(_ parcel: Parcel, _ content: [InboundMessage]) -> Parcel {
     parcel.bounded(by: content, after: objects.earlierParts(of: parcel).compactMap(\.parcel))
   }
 
   /// A parcel waits. Of one author only some do: the others count as unreadable.
-  mutating func hold(
+  private mutating func hold(
     _ name: ObjectName, _ parcel: Parcel, isHeldBack: Bool, _ reader: CarrierReader
   ) {
     let waiting = objects.known.values.count {
@@ -377,7 +406,8 @@ struct Carrier: Sendable {
 
   // MARK: The end of a turn
 
-  mutating func end(_ reader: CarrierReader) {
+  /// `since` is when the first carrier was attached; `hasDrafts`: some wait to be published.
+  mutating func end(_ reader: CarrierReader, hasDrafts: Bool, since: UInt64?) {
     let seen = objects.counting(for: reader, onlySeen: true)
     let listed = listedMilliseconds ?? reader.now.wallMilliseconds
     held = (CarrierObjects.reached(with: seen, reader), listed)
@@ -391,6 +421,8 @@ struct Carrier: Sendable {
       schedule?.plan(at: reader.now.monotonicMilliseconds + Limits.carrierWriteMilliseconds / 2)
     }
     hasNews = false
+    let publishes = publishesAt(reader.timeKeeper, since: since)
+    if hasDrafts, publishes > reader.now.monotonicMilliseconds { schedule?.plan(at: publishes) }
   }
 
   /// Whether these vectors were on the carrier in its last listing.

@@ -84,6 +84,45 @@ struct CarrierReader {
     return Self.contains(own.vector, in: vector) { isIgnored($0, in: identifier) }
   }
 
+  enum OnStore {
+    case take(Batch, Taint)
+    /// The store is left out.
+    case otherLimits(ours: Policy)
+    /// The messages are in disorder: it cannot be judged.
+    case disorder
+  }
+
+  /// The data of one store in a parcel that is ready. `room` bounds it.
+  func open(
+    _ store: Parcel.Store, of parcel: Parcel, _ messages: [InboundMessage], keeping room: BatchRoom
+  ) -> OnStore {
+    let (identifier, own) = (store.have.store, stores[store.have.store])
+    if let own, own.policy != store.have.policy { return .otherLimits(ours: own.policy) }
+    var assembly = BatchAssembly()
+    var assembled = (batch: Batch(store: identifier), taint: Taint())
+    assembling: for message in messages {
+      guard case .batch(let part) = message.body, part.store == identifier else { continue }
+      switch assembly.add(part, size: message.size, keeping: room) {
+      case .more: continue
+      case .whole(let batch, let taint):
+        assembled = (batch, taint)
+        break assembling
+      case .unwanted, .violation: return .disorder
+      }
+    }
+    var batch = assembled.batch
+    batch.isEverything = store.isEverything && isRepair(store)
+    batch.isUnfinished = false
+    batch.answers = 0
+    batch.covers = parcel.part.isLast ? store.covers : []
+    if !batch.isEverything {
+      // Objects may be old: nothing that is covered is taken in again.
+      let vector = own?.vector ?? [:]
+      batch.changeSets.removeAll { $0.header.sequence <= vector[$0.header.chain] ?? 0 }
+    }
+    return .take(batch, assembled.taint)
+  }
+
   enum Verdict: Equatable {
     /// It is the answer to this device's own `Have`.
     case ready

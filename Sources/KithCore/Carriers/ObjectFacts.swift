@@ -33,13 +33,6 @@ extension ObjectOpener {
   package func recognises(_ name: ObjectName) -> Bool { name.origin(among: epochs) != nil }
 }
 
-extension Replica {
-  /// Whether this device got an object, and could not open it.
-  package func couldNotOpen(_ name: ObjectName, on carrier: CarrierID) -> Bool {
-    if case .unreadable = carriers[carrier]?.objects[name]?.state { true } else { false }
-  }
-}
-
 extension ObjectFacts {
   fileprivate init(_ parcel: Parcel, _ messages: [InboundMessage], isHandover: Bool) {
     self.init(

@@ -58,6 +58,12 @@ struct Parcel: Hashable, Sendable {
 
   subscript(store: StoreIdentifier) -> Store? { stores.first { $0.have.store == store } }
 
+  /// Whether it says more of a chain than was received. If the chain and the parcel are this device's
+  /// own, its directory was restored or copied.
+  func saysMore(of chain: ChainID, than received: (StoreIdentifier) -> UInt64) -> Bool {
+    stores.contains { $0.have.vector[chain] ?? 0 > received($0.have.store) }
+  }
+
   /// The statements inside.
   var said: [SaidName: Said] {
     var said: [SaidName: Said] = [:]

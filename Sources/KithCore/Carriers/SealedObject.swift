@@ -61,6 +61,15 @@ package struct OpenedObject: Sendable {
     case parcel(Parcel, [InboundMessage])
     /// It leads to an epoch.
     case handover(Parcel, [InboundMessage], to: EpochID)
+
+    /// Nil if it does not open.
+    var opened: (parcel: Parcel, messages: [InboundMessage])? {
+      switch self {
+      case .unreadable: nil
+      case .parcel(let parcel, let messages), .handover(let parcel, let messages, _):
+        (parcel, messages)
+      }
+    }
   }
 
   let content: Content

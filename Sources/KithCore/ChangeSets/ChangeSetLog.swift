@@ -29,6 +29,25 @@ struct ChangeSetLog {
     return withheld.isEmpty ? vector : vector.filter { !withheld.contains($0.key.device) }
   }
 
+  /// The vector's entries of the chains that published last. They follow from the covered change
+  /// sets, so devices that cover the same get the same.
+  ///
+  /// - Complexity: O(*n* log *n*) in the chains.
+  func latest(_ count: Int, of vector: [ChainID: UInt64]) -> [ChainID: UInt64] {
+    let published = vector.map { chain, covered in
+      let last = chains[chain]?.received ?? 0
+      let clocks = (chains[chain]?.kept[last] ?? []).compactMap {
+        changeSets[
+          ChangeSetReference(
+            device: chain.device, incarnation: chain.incarnation, sequence: last, digest: $0)
+        ]?.clock
+      }
+      return (clock: clocks.max() ?? .zero, chain: chain, covered: covered)
+    }
+    let latest = published.sorted { ($1.clock, $0.chain) < ($0.clock, $1.chain) }.prefix(count)
+    return Dictionary(uniqueKeysWithValues: latest.map { ($0.chain, $0.covered) })
+  }
+
   /// Whether there is data that the vector does not cover.
   var holdsUncovered: Bool {
     chains.values.contains { $0.received > $0.covered } || holdsWithheld
@@ -45,8 +64,7 @@ struct ChangeSetLog {
   }
 
   func isFork(_ reference: ChangeSetReference) -> Bool {
-    let chain = ChainID(device: reference.device, incarnation: reference.incarnation)
-    guard let digests = chains[chain]?.kept[reference.sequence] else { return false }
+    guard let digests = chains[reference.chain]?.kept[reference.sequence] else { return false }
     return digests.contains { $0 != reference.digest }
   }
 

@@ -25,9 +25,7 @@ struct KeptChangeSet: Hashable, Sendable {
     weight = changeSet.weight
   }
 
-  var chain: ChainID {
-    ChainID(device: reference.device, incarnation: reference.incarnation)
-  }
+  var chain: ChainID { reference.chain }
 
   var sequence: UInt64 { reference.sequence }
 

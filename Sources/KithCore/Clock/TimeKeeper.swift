@@ -228,7 +228,29 @@ struct TimeKeeper: Sendable {
       && reading.milliseconds <= Limits.lastWallMilliseconds
   }
 
-  /// The milliseconds until a batch with this latest publishing clock may be applied; nil: now.
+  enum OnBatch: Equatable {
+    case apply
+    /// It is slightly ahead of the time: apply it at this monotonic time.
+    case wait(until: UInt64)
+    /// End the session.
+    case tooFarAhead(milliseconds: Int64)
+  }
+
+  /// Decides on a batch by its latest publishing clock. A joiner checks its inviter's clocks only
+  /// against the ration of generations.
+  func judge(_ published: HybridTime, isInviters: Bool) -> OnBatch {
+    let wait =
+      isInviters ? (counts(published) ? nil : Int64.max) : self.wait(for: published)
+    guard let wait else { return .apply }
+    guard wait <= Limits.earlyMilliseconds else {
+      return .tooFarAhead(
+        milliseconds: Int64(clamping: published.milliseconds)
+          - Int64(clamping: now.wallMilliseconds))
+    }
+    return .wait(until: now.monotonicMilliseconds + UInt64(wait))
+  }
+
+  /// The milliseconds until data with this latest publishing clock may be taken in; nil: now.
   func wait(for published: HybridTime) -> Int64? {
     guard published.generation >= generation else { return nil }
     guard counts(published) else { return .max }
@@ -254,6 +276,14 @@ struct TimeKeeper: Sendable {
   mutating func witness(_ reading: HybridTime) {
     clock.witness(reading)
     latestShared = max(latestShared, reading)
+  }
+
+  /// Witnesses a reading that left this device before its clock was set back. Returns whether the
+  /// clock may have to heal.
+  mutating func recall(_ reading: HybridTime) -> Bool {
+    guard isCertain, reading.generation == generation else { return false }
+    witness(reading)
+    return true
   }
 
   var aheadMilliseconds: Int64 {
@@ -301,5 +331,13 @@ struct TimeKeeper: Sendable {
     clock = HybridClock(
       latest: HybridTime(generation: generation + 1, milliseconds: now.wallMilliseconds))
     return .newGeneration(milliseconds: ahead)
+  }
+}
+
+extension TimeKeeper.Claim {
+  init(_ told: ToldTime, foundAt: UInt64, heardAt: UInt64) {
+    self.init(
+      aheadOfMonotonic: Int64(clamping: told.reading.milliseconds) - Int64(clamping: foundAt),
+      isSynchronised: told.isSynchronised, foundAt: foundAt, heardAt: heardAt)
   }
 }

@@ -53,6 +53,23 @@ struct Contacts {
   /// Returns whether the device had an address.
   mutating func forget(_ device: DeviceID) -> Bool { addresses.removeValue(forKey: device) != nil }
 
+  /// The message that tells a peer, met at `address`, of other devices' addresses; nil if none is
+  /// useful to it.
+  static func message(
+    _ addresses: [DeviceID: [String]], to peer: DeviceID?, at address: String
+  ) -> [UInt8]? {
+    var message = WireMessage()
+    for (device, addresses) in addresses.sorted(by: { $0.key < $1.key }) where device != peer {
+      let useful = useful(addresses, at: address)
+      guard !useful.isEmpty else { continue }
+      var wire = WireDeviceAddresses()
+      wire.device = .init(device.bytes)
+      wire.addresses = useful
+      message.addresses.devices.append(wire)
+    }
+    return message.addresses.devices.isEmpty ? nil : message.encodedBytes()
+  }
+
   /// Returns the addresses that are useful to a peer met at `address`: loopback only on the same
   /// host, and none with a zone, which is of use only on the host with the interface.
   static func useful(_ addresses: [String], at address: String) -> [String] {

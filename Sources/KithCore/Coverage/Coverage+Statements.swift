@@ -64,6 +64,15 @@ extension Coverage {
 
   // MARK: Own statements
 
+  /// The start of a process whose clock reads this.
+  ///
+  /// Copies of a directory may begin from one reading. So the counter's lower 11 bits are filled
+  /// from the process's random id: with one start, no device could tell their statements apart.
+  static func start(of process: ProcessID, at reading: HybridTime) -> HybridTime {
+    let random = process.digest.bytes.prefix(2).reduce(0) { $0 << 8 | UInt64($1) } & 0x7ff
+    return HybridTime(rawValue: reading.rawValue | random)
+  }
+
   /// Starts this process's statements, or starts them anew.
   mutating func start(at reading: HybridTime, stores: some Sequence<StoreIdentifier>) {
     started = reading

@@ -171,8 +171,20 @@ struct Coverage {
     known[device]?[store]?.vector ?? [:]
   }
 
-  func knows(_ device: DeviceID, of store: StoreIdentifier) -> Bool {
-    known[device]?[store] != nil
+  /// Whether all other members are known to cover a change set.
+  func coveredByAllOthers(of store: StoreIdentifier) -> (ChangeSetReference) -> Bool {
+    let vectors = members.values.joined().filter { $0 != device }.map { covered(by: $0, of: store) }
+    return { changeSet in
+      vectors.allSatisfy { $0[changeSet.chain] ?? 0 >= changeSet.sequence }
+    }
+  }
+
+  /// How many of these change sets the device is not known to cover; nil if nothing was heard of it.
+  func lacking(
+    _ vector: [ChainID: UInt64], of store: StoreIdentifier, _ device: DeviceID
+  ) -> UInt64? {
+    guard let known = known[device]?[store]?.vector else { return nil }
+    return vector.reduce(0) { $0 + $1.value - min($1.value, known[$1.key] ?? 0) }
   }
 
   func covers(
@@ -265,5 +277,12 @@ struct Coverage {
     guard behind != leftBehind else { return nil }
     leftBehind = behind
     return behind
+  }
+}
+
+extension Coverage.Own {
+  init(_ log: ChangeSetLog) {
+    let vector = log.vector
+    self.init(vector: vector, latest: log.latest(Limits.statementEntries, of: vector))
   }
 }

@@ -71,6 +71,12 @@ extension Link {
     _modify { yield &stores[store, default: StoreExchange()] }
   }
 
+  /// Whether this device's drafts may be published: the peer's data was applied, or it is a new
+  /// device, which has none.
+  func allowsPublishing(_ store: StoreIdentifier) -> Bool {
+    isExchanging && (joiner != nil || self[store].isPulled)
+  }
+
   /// Whether both sides have the same policy for a store.
   enum OnPolicy {
     case same

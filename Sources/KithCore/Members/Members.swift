@@ -154,6 +154,14 @@ struct Members {
       proof: proof, learn: above.isEmpty ? revocations : proof + revocations, sends: above)
   }
 
+  /// The records that count of those that a carrier brought from a device: a member's, or those that
+  /// prove it to be one; of others only revocations.
+  func counting(_ records: [CheckedRecord], of author: DeviceID) -> [CheckedRecord] {
+    var tried = roster
+    _ = tried.take(all: records)
+    return tried.isMember(author) ? records : records.filter(\.isRevocation)
+  }
+
   /// Returns the epochs for handshakes, the current one first. Older ones are included while a
   /// member may not have moved on (`metUnder`), or a revoked device may still have to learn of its
   /// revocation. None once this device is revoked.

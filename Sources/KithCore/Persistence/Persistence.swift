@@ -15,6 +15,8 @@ package struct ChangeSetReference: Hashable, Sendable {
     self.sequence = sequence
     self.digest = digest
   }
+
+  package var chain: ChainID { ChainID(device: device, incarnation: incarnation) }
 }
 
 /// The signed bytes, and the entries that still count.

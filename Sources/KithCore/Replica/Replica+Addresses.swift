@@ -40,18 +40,9 @@ extension Replica {
   }
 
   private mutating func send(addresses: [DeviceID: [String]], on id: SessionID) {
-    guard let link = links[id] else { return }
-    var message = WireMessage()
-    for (device, addresses) in addresses.sorted(by: { $0.key < $1.key })
-    where device != link.device {
-      let useful = Contacts.useful(addresses, at: link.peer.address)
-      guard !useful.isEmpty else { continue }
-      var wire = WireDeviceAddresses()
-      wire.device = .init(device.bytes)
-      wire.addresses = useful
-      message.addresses.devices.append(wire)
-    }
-    guard !message.addresses.devices.isEmpty else { return }
-    effects.append(.send(id, message.encodedBytes()))
+    guard let link = links[id],
+      let message = Contacts.message(addresses, to: link.device, at: link.peer.address)
+    else { return }
+    effects.append(.send(id, message))
   }
 }

@@ -9,8 +9,7 @@ extension Replica {
     case .violation: end(id, .protocolViolation)
     case .whole(let batch, let taint):
       if taint.rejected > 0 {
-        counters.rejected += taint.rejected
-        effects.append(.report(.rejected(peer: device, count: taint.rejected)))
+        report(.rejected(peer: device, count: taint.rejected))
       }
       applyIfInTime(batch, taint: taint, from: id, device)
     }
@@ -20,9 +19,7 @@ extension Replica {
   func roomForBatch(in store: StoreReplica, on id: SessionID?) -> BatchRoom {
     BatchRoom(
       own: keys.id, roster: roster,
-      authorBytes: min(
-        store.policy.room(factor: Limits.authorFactor),
-        store.isOpened ? Limits.authorBytes : Limits.unopenedAuthorBytes),
+      authorBytes: AuthorBudget.most(in: store),
       elsewhereBytes: links.reduce(0) { $0 + $1.value.bytesHeld }
         - (id.flatMap { links[$0]?.assembly.weights.total } ?? 0))
   }
@@ -30,29 +27,22 @@ extension Replica {
   // MARK: Batches that are early
 
   /// A batch slightly ahead of the time waits; one far ahead ends the session (`Docs/Protocol.md`,
-  /// "Clocks"). A joiner checks its inviter's clocks only against the ration of generations.
+  /// "Clocks").
   private mutating func applyIfInTime(
     _ batch: Batch, taint: Taint, from id: SessionID, _ peer: DeviceID
   ) {
-    let latest = batch.changeSets.lazy.map(\.header.clock).max()
-    if let latest, let wait = wait(for: latest, on: id) {
-      guard wait <= Limits.earlyMilliseconds else {
-        let ahead = Int64(clamping: latest.milliseconds) - Int64(clamping: now.wallMilliseconds)
-        effects.append(.report(.publishedAhead(peer: peer, milliseconds: ahead)))
+    if let latest = batch.changeSets.lazy.map(\.header.clock).max() {
+      switch timeKeeper.judge(latest, isInviters: links[id]?.isInviter == true) {
+      case .apply: hear(generation: latest.generation)
+      case .wait(let until):
+        links[id]?.delay(EarlyBatch(batch: batch, taint: taint, retryAt: until))
+        return
+      case .tooFarAhead(let milliseconds):
+        report(.publishedAhead(peer: peer, milliseconds: milliseconds))
         return end(id, .clocksDiffer)
       }
-      let retryAt = now.monotonicMilliseconds + UInt64(wait)
-      links[id]?.delay(EarlyBatch(batch: batch, taint: taint, retryAt: retryAt))
-      return
     }
-    if let latest { hear(generation: latest.generation) }
     apply(batch, taint: taint, from: id, peer)
-  }
-
-  /// In milliseconds; nil: the batch does not wait.
-  private func wait(for latest: HybridTime, on id: SessionID) -> Int64? {
-    guard links[id]?.isInviter == true else { return timeKeeper.wait(for: latest) }
-    return timeKeeper.counts(latest) ? nil : .max
   }
 
   /// Applies the batches whose time has come. If others were missed meanwhile, ends the session;

@@ -7,26 +7,8 @@ extension Replica {
     carrier.listedMilliseconds = known.listedMilliseconds
     carrier.heldSinceMilliseconds = heldSince(on: id).map { known.heldSince ?? $0 }
     carrier.foreign = known.foreign
-    carrier.vanished = known.objects.vanished
     carrier.waitsForTime = !timeKeeper.isCertain && stores.values.contains { !$0.drafts.isEmpty }
-    for object in known.objects.known.values {
-      guard object.missingSince == nil else {
-        carrier.missing += 1
-        continue
-      }
-      carrier.objects += 1
-      carrier.bytes += object.bytes
-      switch object.state {
-      case .waiting(let parcel):
-        if timeKeeper.wait(for: parcel.clock) == nil {
-          carrier.waiting += 1
-        } else {
-          carrier.ahead += 1
-        }
-      case .unreadable: carrier.unreadable += 1
-      case .unread, .counted, .handover: break
-      }
-    }
+    carrier.count(known.objects, timeKeeper)
   }
 
   /// The carriers of which objects are known, or that are attached.

@@ -19,10 +19,8 @@ extension Replica {
       carriers[id]?.schedule?.ask(at: moment)
     case .changed: carriers[id]?.schedule?.noteChange(at: moment)
     case .listed(let listing):
-      guard carriers[id]?.phase.isListing == true else { break }
       let reader = carrierReader()
-      carriers[id]?.listed(listing, reader)
-      getNext(id)
+      if carriers[id]?.listed(listing, reader) == true { getNext(id) }
     case .got(let name, let object): get(name, object, from: id)
     case .stored(let name, let bytes):
       if carriers[id]?.stored(name, bytes: bytes) == true { putNext(id) }
@@ -117,137 +115,80 @@ extension Replica {
   }
 
   private mutating func get(_ name: ObjectName, _ object: OpenedObject?, from id: CarrierID) {
+    guard carriers[id]?.awaits(name) == true else { return }
     let content = object?.content
-    switch content {
-    case .parcel(let parcel, let messages), .handover(let parcel, let messages, _):
-      guard case .getting(let getting)? = carriers[id]?.phase, getting.left.contains(name) else {
-        return
-      }
+    if let (parcel, messages) = content?.opened {
       learn(from: parcel, messages)
       watchForCopies(in: parcel)
       // Parcels that it is above may be ahead of this device's generation, and wait for that.
       if roster.isMember(parcel.author), timeKeeper.counts(parcel.reading) {
         hear(generation: parcel.reading.generation)
       }
-    case .unreadable, nil: break
     }
     let reader = carrierReader()
-    guard carriers[id]?.got(name, reader, content) == true else { return }
+    let isLast = carriers[id]?.got(name, reader, content)
     takeOpened(id)
-    guard case .getting(let getting)? = carriers[id]?.phase, getting.left.isEmpty else { return }
-    getNext(id)
+    if isLast == true { getNext(id) }
   }
 
   /// Takes in the opened parcels, each once what it is above is covered.
   private mutating func takeOpened(_ id: CarrierID) {
     var reader = carrierReader()
     while case .take(let name, let parcel, let messages)? = carriers[id]?.nextOpened(reader) {
-      let taken = take(parcel, messages)
+      let taken = take(parcel, messages, reader)
       reader = carrierReader()
-      carriers[id]?.hasNews = true
-      guard let bounded = carriers[id]?.bounded(parcel, messages) else { return }
-      switch taken {
-      case .whole, .partly:
-        carriers[id]?.objects[name]?.state = .counted(bounded)
-        carriers[id]?.objects[name]?.heldBack = taken == .whole ? nil : reader.circumstances
-      case .unjudged: carriers[id]?.hold(name, bounded, isHeldBack: true, reader)
-      }
+      carriers[id]?.took(name, parcel, messages, taken, reader)
     }
   }
 
-  /// The records of a member count, or those that prove its author to be one.
   private mutating func learn(from parcel: Parcel, _ messages: [InboundMessage]) {
-    var records: [CheckedRecord] = []
-    for message in messages { if case .records(let some) = message.body { records += some } }
-    guard !records.isEmpty, parcel.rosterDigest != roster.digest else { return }
-    var tried = roster
-    _ = tried.take(all: records)
-    learn(checked: tried.isMember(parcel.author) ? records : records.filter(\.isRevocation))
+    guard parcel.rosterDigest != roster.digest else { return }
+    let records = messages.flatMap { message in
+      if case .records(let records) = message.body { records } else { [] as [CheckedRecord] }
+    }
+    if !records.isEmpty { learn(checked: members.counting(records, of: parcel.author)) }
   }
 
-  /// A parcel of this device that says more of its chain than it has: its directory was restored or
-  /// copied.
   private mutating func watchForCopies(in parcel: Parcel) {
     guard parcel.author == keys.id, let chain = ownChain else { return }
     if timeKeeper.wait(for: parcel.reading) == nil { timeKeeper.witness(parcel.reading) }
-    let isCopy = parcel.stores.contains { store in
-      store.have.vector[chain] ?? 0
-        > stores[store.have.store]?.log.chains[chain]?.received ?? 0
+    let stores = stores
+    if parcel.saysMore(of: chain, than: { stores[$0]?.log.chains[chain]?.received ?? 0 }) {
+      meetClone()
     }
-    if isCopy { meetClone() }
   }
 
-  private enum Taken {
-    case whole
-    /// Not the stores with other limits.
-    case partly
-    /// Part of it cannot be judged yet.
-    case unjudged
-  }
-
-  /// Takes in a parcel that is ready.
-  private mutating func take(_ parcel: Parcel, _ messages: [InboundMessage]) -> Taken {
-    let reader = carrierReader()
-    var taken = Taken.whole
+  /// Takes in a parcel that is ready for `reader`, which is this device.
+  private mutating func take(
+    _ parcel: Parcel, _ messages: [InboundMessage], _ reader: CarrierReader
+  ) -> Carrier.Taken {
+    var taken = Carrier.Taken.whole
     for store in parcel.stores {
       let identifier = store.have.store
-      if stores[identifier] == nil, stores.count < Limits.stores {
-        create(identifier, policy: store.have.policy)
-        sendHaves(only: [identifier])
-      }
+      adopt([store.have])
       guard let own = stores[identifier] else { continue }
-      guard own.policy == store.have.policy else {
-        effects.append(
-          .report(
-            .policyMismatch(
-              store: identifier, peer: parcel.author, ours: own.policy,
-              theirs: store.have.policy)))
+      let room = roomForBatch(in: own, on: nil)
+      switch reader.open(store, of: parcel, messages, keeping: room) {
+      case .take(let batch, let taint):
+        if taint.rejected > 0 {
+          report(.rejected(peer: parcel.author, count: taint.rejected))
+        }
+        repeater = messages.first?.repeater
+        let taint = apply(batch, taint: taint, from: nil, parcel.author)
+        repeater = nil
+        if taint.isUnjudged || taint.isTotal { taken = .unjudged }
+      case .otherLimits(let ours):
+        report(
+          .policyMismatch(
+            store: identifier, peer: parcel.author, ours: ours, theirs: store.have.policy))
         if taken == .whole { taken = .partly }
-        continue
+      case .disorder: return .unjudged
       }
-      let isRepair = store.isEverything && reader.isRepair(store)
-      guard var (batch, taint) = assemble(messages, of: own, from: parcel.author) else {
-        return .unjudged
-      }
-      let vector = own.log.vector
-      batch.isEverything = isRepair
-      batch.isUnfinished = false
-      batch.answers = 0
-      batch.covers = parcel.part.isLast ? store.covers : []
-      if !isRepair {
-        // Objects may be old: nothing that is covered is taken in again.
-        batch.changeSets.removeAll { $0.header.sequence <= vector[$0.header.chain] ?? 0 }
-      }
-      if taint.rejected > 0 {
-        counters.rejected += taint.rejected
-        effects.append(.report(.rejected(peer: parcel.author, count: taint.rejected)))
-      }
-      repeater = messages.first?.repeater
-      taint = apply(batch, taint: taint, from: nil, parcel.author)
-      repeater = nil
-      if taint.isUnjudged || taint.isTotal { taken = .unjudged }
     }
     _ = hear(parcel.statements)
     coverage.note(parcel.author, noEarlierThan: parcel.reading.milliseconds)
     effects.append(.progress)
     return taken
-  }
-
-  /// The batch of a store in a parcel. Nil if its messages are in disorder.
-  private func assemble(
-    _ messages: [InboundMessage], of store: StoreReplica, from author: DeviceID
-  ) -> (Batch, Taint)? {
-    var assembly = BatchAssembly()
-    let room = roomForBatch(in: store, on: nil)
-    for message in messages {
-      guard case .batch(let part) = message.body, part.store == store.identifier else { continue }
-      switch assembly.add(part, size: message.size, keeping: room) {
-      case .more: continue
-      case .whole(let batch, let taint): return (batch, taint)
-      case .unwanted, .violation: return nil
-      }
-    }
-    return (Batch(store: store.identifier), Taint())
   }
 
   // MARK: Putting
@@ -257,7 +198,8 @@ extension Replica {
     let hasPeers = links.values.contains(where: \.isExchanging)
     if !hasPeers { fulfilDuties(isDue: true) }
     guard keyring.current != nil, !holdsWithheld else { return endTurn(id) }
-    if publishesAt(on: id) <= now.monotonicMilliseconds { flush(onCarrier: true) }
+    let publishes = carriers[id]?.publishesAt(timeKeeper, since: carriersSince) ?? .max
+    if publishes <= now.monotonicMilliseconds { flush(onCarrier: true) }
     let author = parcelAuthor()
     // A new process lacks the statements that carriers brought to the one before it.
     for parcel in carriers[id]?.objects.counting(for: author.reader) ?? [] {
@@ -289,18 +231,10 @@ extension Replica {
     }
   }
 
-  private func publishesAt(on id: CarrierID) -> UInt64 {
-    carriers[id]?.publishesAt(timeKeeper, since: carriersSince) ?? .max
-  }
-
   private mutating func endTurn(_ id: CarrierID) {
     let reader = carrierReader()
-    carriers[id]?.end(reader)
-    let publishes = publishesAt(on: id)
-    if publishes > now.monotonicMilliseconds, stores.values.contains(where: { !$0.drafts.isEmpty })
-    {
-      carriers[id]?.schedule?.plan(at: publishes)
-    }
+    let hasDrafts = stores.values.contains { !$0.drafts.isEmpty }
+    carriers[id]?.end(reader, hasDrafts: hasDrafts, since: carriersSince)
     effects.append(.carrier(id, .rest))
     effects.append(.progress)
   }

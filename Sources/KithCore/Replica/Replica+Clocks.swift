@@ -28,40 +28,28 @@ extension Replica {
 
   /// Takes in a member's time. Returns whether stores may be exchanged with it.
   mutating func hear(_ told: ToldTime, from device: DeviceID, on id: SessionID) -> Bool {
-    let claim = TimeKeeper.Claim(
-      aheadOfMonotonic: Int64(clamping: told.reading.milliseconds)
-        - Int64(clamping: now.monotonicMilliseconds),
-      isSynchronised: told.isSynchronised, foundAt: now.monotonicMilliseconds,
-      heardAt: now.monotonicMilliseconds)
-    return hear(
-      claim, generation: told.reading.generation, from: device, on: id,
-      isHandshake: !exchanges(id))
+    hear(
+      told, foundAt: now.monotonicMilliseconds, from: device, on: id, isHandshake: !exchanges(id))
   }
 
   mutating func hearHello(from device: DeviceID, on id: SessionID) -> Bool {
     guard let link = links[id] else { return false }
-    let hello = link.peer.hello
-    let claim = TimeKeeper.Claim(
-      aheadOfMonotonic: Int64(clamping: hello.clock.milliseconds)
-        - Int64(clamping: link.openedAt),
-      isSynchronised: hello.isSynchronised, foundAt: link.openedAt,
-      heardAt: now.monotonicMilliseconds)
     return hear(
-      claim, generation: hello.clock.generation, from: device, on: id, isHandshake: true)
+      link.peer.hello.time, foundAt: link.openedAt, from: device, on: id, isHandshake: true)
   }
 
   private mutating func hear(
-    _ claim: TimeKeeper.Claim, generation: UInt8, from device: DeviceID, on id: SessionID,
-    isHandshake: Bool
+    _ told: ToldTime, foundAt: UInt64, from device: DeviceID, on id: SessionID, isHandshake: Bool
   ) -> Bool {
+    let claim = TimeKeeper.Claim(told, foundAt: foundAt, heardAt: now.monotonicMilliseconds)
     timeKeeper.note(claim, of: device, isHandshake: isHandshake)
     healIfAhead()
-    hear(generation: generation)
+    hear(generation: told.reading.generation)
     healIfAhead()
     links[id]?.clockOffsetMilliseconds = timeKeeper.offset(of: claim)
     let agrees = timeKeeper.agrees(with: claim, isHandshake: isHandshake)
     if agrees, clockDifferences.agree(with: device) {
-      effects.append(.report(.clocksAgree(peer: device)))
+      report(.clocksAgree(peer: device))
     }
     return agrees
   }
@@ -82,8 +70,7 @@ extension Replica {
     let difference = NodeStatus.ClockDifference(
       device: device, milliseconds: offset, outcome: outcome)
     guard clockDifferences.note(difference) else { return }
-    effects.append(
-      .report(.clocksDiffer(peer: device, milliseconds: offset, outcome: outcome)))
+    report(.clocksDiffer(peer: device, milliseconds: offset, outcome: outcome))
   }
 
   /// Takes in a `Have`'s time, which may begin or end the exchange of stores.
@@ -121,15 +108,12 @@ extension Replica {
     case nil: break
     case .setBack(let milliseconds):
       restampDrafts()
-      effects.append(.report(.clockSetBack(milliseconds: milliseconds)))
+      report(.clockSetBack(milliseconds: milliseconds))
     case .newGeneration(let milliseconds):
-      counters.generations += 1
       effects.append(.persist([.setClock(clock.latest)]))
-      effects.append(
-        .report(
-          .newGeneration(timeKeeper.generation, milliseconds: milliseconds)))
+      report(.newGeneration(timeKeeper.generation, milliseconds: milliseconds))
       tellTime()
-    case .noneLeft: effects.append(.report(.noGenerationLeft(timeKeeper.generation)))
+    case .noneLeft: report(.noGenerationLeft(timeKeeper.generation))
     }
   }
 
@@ -146,29 +130,5 @@ extension Replica {
     }
     effects.append(.persist([.setClock(clock.latest)]))
     carryOut(outcome, in: stores.keys.sorted())
-  }
-
-  var clockStatus: NodeStatus.Clock {
-    let ahead = timeKeeper.aheadMilliseconds
-    var clock = NodeStatus.Clock()
-    clock.milliseconds = Int64(clamping: now.wallMilliseconds)
-    clock.aheadOfHostMilliseconds =
-      clock.milliseconds - Int64(clamping: timeKeeper.host.wallMilliseconds)
-    clock.isSynchronised = timeKeeper.isSynchronised
-    clock.isCertain = timeKeeper.isCertain
-    clock.isWorthless = timeKeeper.isWorthless
-    clock.follows = timeKeeper.followed
-    clock.generation = timeKeeper.generation
-    clock.generationLimit = timeKeeper.generationLimit
-    clock.stampsAheadMilliseconds = ahead > Limits.clockDifferenceMilliseconds ? ahead : 0
-    clock.differences = clockDifferences.all
-    clock.peers = timeKeeper.claims.keys.sorted().compactMap { device in
-      guard let time = timeKeeper.time(of: device), let claim = timeKeeper.claims[device]
-      else { return nil }
-      return NodeStatus.PeerClock(
-        device: device, milliseconds: time - clock.milliseconds,
-        isSynchronised: claim.isSynchronised)
-    }
-    return clock
   }
 }

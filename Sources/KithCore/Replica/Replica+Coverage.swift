@@ -16,13 +16,10 @@ extension Replica {
     planCoverage()
   }
 
-  /// Copies of a directory may begin from one reading. So the counter's lower 11 bits are filled from
-  /// the process's random id: with one start, no device could tell their statements apart.
   private mutating func startCoverage() {
-    let random = process.digest.bytes.prefix(2).reduce(0) { $0 << 8 | UInt64($1) } & 0x7ff
-    let reading = HybridTime(rawValue: timeKeeper.tickForAll().rawValue | random)
-    timeKeeper.witness(reading)
-    coverage.start(at: reading, stores: stores.keys)
+    let start = Coverage.start(of: process, at: timeKeeper.tickForAll())
+    timeKeeper.witness(start)
+    coverage.start(at: start, stores: stores.keys)
   }
 
   /// The statements of a full `Have`.
@@ -31,7 +28,8 @@ extension Replica {
   ) -> (said: [StatementGroup], held: [HeldStatements]) {
     let (stores, keys, account) = (stores, keys, account)
     return coverage.introduce(
-      identifiers, on: id, at: now.monotonicMilliseconds, own: { stores[$0]?.log.own },
+      identifiers, on: id, at: now.monotonicMilliseconds,
+      own: { (stores[$0]?.log).map(Coverage.Own.init) },
       sign: { Statement($0, age: $1, account: account, keys: keys) })
   }
 
@@ -73,7 +71,7 @@ extension Replica {
     let (tellings, isNews) = coverage.pass(
       at: now.monotonicMilliseconds,
       isOpen: { links[$0]?.isExchanging == true && links[$0]?.takesMore == true },
-      own: { stores[$0]?.log.own },
+      own: { (stores[$0]?.log).map(Coverage.Own.init) },
       sign: { Statement($0, age: $1, account: account, keys: keys) },
       received: { stores[$0]?.log.chains[$1]?.received ?? 0 })
     for telling in tellings { send(telling) }
@@ -126,10 +124,7 @@ extension Replica {
       }
     case .saidAhead(let reading):
       // Something ahead had left this device before its clock was set back.
-      if timeKeeper.isCertain, reading.generation == timeKeeper.generation {
-        self.timeKeeper.witness(reading)
-        healIfAhead()
-      }
+      if self.timeKeeper.recall(reading) { healIfAhead() }
     }
     return true
   }
@@ -140,7 +135,7 @@ extension Replica {
     if coverage.started == nil { startCoverage() }
     let (stores, keys, account) = (stores, keys, account)
     coverage.sayAll(
-      identifiers, at: now.monotonicMilliseconds, own: { stores[$0]?.log.own },
+      identifiers, at: now.monotonicMilliseconds, own: { (stores[$0]?.log).map(Coverage.Own.init) },
       sign: { Statement($0, age: $1, account: account, keys: keys) },
       received: { stores[$0]?.log.chains[$1]?.received ?? 0 })
   }
@@ -183,32 +178,5 @@ extension Replica {
       at: now.monotonicMilliseconds, connected: Set(links.values.compactMap(\.device)),
       vectors: { stores.mapValues(\.log.vector) })
     if let behind { effects.append(.leftBehind(behind)) }
-  }
-}
-
-extension ChangeSetLog {
-  /// The vector, with the entries of the chains that published last. Both follow from the covered
-  /// change sets, so devices that cover the same make equal extents.
-  ///
-  /// - Complexity: O(*n* log *n*) in the chains.
-  fileprivate var own: Coverage.Own {
-    let vector = vector
-    let published = vector.keys.map { chain in
-      let last = chains[chain]?.received ?? 0
-      let clocks = (chains[chain]?.kept[last] ?? []).compactMap {
-        changeSets[
-          ChangeSetReference(
-            device: chain.device, incarnation: chain.incarnation, sequence: last, digest: $0)
-        ]?.clock
-      }
-      return (clock: clocks.max() ?? .zero, chain: chain)
-    }
-    let latest = published.sorted {
-      $0.clock != $1.clock ? $0.clock > $1.clock : $0.chain < $1.chain
-    }.prefix(Limits.statementEntries)
-    return Coverage.Own(
-      vector: vector,
-      latest: Dictionary(
-        uniqueKeysWithValues: latest.map { ($0.chain, vector[$0.chain] ?? 0) }))
   }
 }

@@ -57,8 +57,8 @@ extension Replica {
     effects.append(.progress)
   }
 
-  /// Creates stores that only the peer has, with its limits.
-  private mutating func adopt(_ theirs: [StoreHave]) {
+  /// Creates stores that only another device has, with its limits.
+  mutating func adopt(_ theirs: [StoreHave]) {
     var adopted: [StoreIdentifier] = []
     for store in theirs where stores[store.store] == nil && stores.count < Limits.stores {
       create(store.store, policy: store.policy)
@@ -79,10 +79,8 @@ extension Replica {
       return true
     case .differs(let isNews):
       if isNews {
-        effects.append(
-          .report(
-            .policyMismatch(
-              store: theirs.store, peer: device, ours: ours, theirs: theirs.policy)))
+        report(
+          .policyMismatch(store: theirs.store, peer: device, ours: ours, theirs: theirs.policy))
       }
       return false
     case nil: return false

@@ -79,7 +79,7 @@ extension Replica {
       end(id, .revoked)
     }
     for device in revoked {
-      effects.append(.report(.revoked(device, by: roster.revocation(of: device)?.by ?? [])))
+      report(.revoked(device, by: roster.revocation(of: device)?.by ?? []))
     }
     let others = Set(revoked).subtracting([keys.id])
     if !isRevoked, !others.isEmpty { forget(others) }

@@ -14,8 +14,7 @@ extension Replica {
     case .piece(let piece): send(piece, on: id)
     case .everything(let piece, let isNews):
       if isNews {
-        counters.divergences += 1
-        effects.append(.report(.divergence(store: theirs.store, peer: device)))
+        report(.divergence(store: theirs.store, peer: device))
       }
       if let piece { send(piece, on: id) }
     case .waits, .nothing, nil: break
@@ -26,14 +25,14 @@ extension Replica {
   /// their source.
   mutating func push(_ batch: Batch, isInPieces: Bool = false, except source: SessionID?) {
     // Made for the first session that gets it.
-    var made: Outbound?
+    var made: OutboundBatch?
     let isInPieces = isInPieces || batch.weight > pieceBytes
     for id in links.keys.sorted() where id != source {
       switch links[id]?.push(batch, isInPieces: isInPieces) {
       case .send:
-        let outbound = made ?? self.outbound(batch)
+        let outbound = made ?? OutboundBatch(batch, from: stores[batch.store]?.log)
         made = outbound
-        effects += outbound.effects(id)
+        effects += outbound.effects(on: id)
         if links[id]?.flow.sent(outbound.byteCount) == true { effects.append(.awaitRoom(id)) }
       case .owed: catchUp(id)
       case .nothing, nil: break
@@ -44,37 +43,6 @@ extension Replica {
   private mutating func send(_ piece: Link.Piece, on id: SessionID) {
     effects.append(.sendStored(id, piece.batch))
     if piece.asksForRoom { effects.append(.awaitRoom(id)) }
-  }
-
-  private enum Outbound {
-    case ready([[UInt8]])
-    case stored(StoredBatch)
-
-    var byteCount: Int {
-      switch self {
-      case .ready(let messages): messages.reduce(0) { $0 + $1.count }
-      case .stored(let batch): batch.byteCount
-      }
-    }
-
-    func effects(_ id: SessionID) -> [Effect] {
-      switch self {
-      case .ready(let messages): messages.map { .send(id, $0) }
-      case .stored(let batch): [.sendStored(id, batch)]
-      }
-    }
-  }
-
-  /// A large batch is read from storage when it is sent, after its commit.
-  private func outbound(_ batch: Batch) -> Outbound {
-    guard batch.weight > Limits.heldBatchBytes, let log = stores[batch.store]?.log else {
-      return .ready(batch.messages())
-    }
-    var stored = StoredBatch(
-      store: batch.store, answers: batch.answers, isEverything: batch.isEverything)
-    stored.changeSets = batch.changeSets.compactMap { log.changeSets[$0.reference] }
-    stored.covers = batch.covers
-    return .stored(stored)
   }
 
   // MARK: Back-pressure

@@ -17,15 +17,7 @@ extension Replica {
   }
 
   package func hiddenEntries(of identifier: StoreIdentifier) -> [HiddenEntry] {
-    guard let state = stores[identifier]?.state else { return [] }
-    return state.hiddenKeys.compactMap { key in
-      guard let entry = state.slot(key)?.newest.entry, let encoded = entry.value,
-        let value = try? encoded.decoded()
-      else { return nil }
-      return HiddenEntry(
-        key: key.text, value: value, bytes: encoded.size, device: entry.stamp.device,
-        writtenMilliseconds: entry.stamp.clock.milliseconds)
-    }
+    stores[identifier]?.state.hiddenEntries ?? []
   }
 
   /// Oldest first.
@@ -61,11 +53,8 @@ extension Replica {
   /// - Complexity: O(*c*) in the chains.
   package func behind(_ device: DeviceID) -> [StoreIdentifier: UInt64] {
     var behind: [StoreIdentifier: UInt64] = [:]
-    for (identifier, store) in stores where coverage.knows(device, of: identifier) {
-      let known = coverage.covered(by: device, of: identifier)
-      behind[identifier] = store.log.vector.reduce(0) { sum, chain in
-        sum + chain.value - min(chain.value, known[chain.key] ?? 0)
-      }
+    for (identifier, store) in stores {
+      behind[identifier] = coverage.lacking(store.log.vector, of: identifier, device)
     }
     return behind
   }
@@ -119,6 +108,8 @@ extension Replica {
     status.counters = counters
     return status
   }
+
+  var clockStatus: NodeStatus.Clock { NodeStatus.Clock(timeKeeper, clockDifferences) }
 
   private func peerStatus(_ id: SessionID) -> NodeStatus.Peer? {
     links[id].map { link in

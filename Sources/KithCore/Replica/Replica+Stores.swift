@@ -6,10 +6,7 @@ extension Replica {
   /// Turns an outcome into effects, with one commit that includes the clock, the drafts and the
   /// past values. No other method does so.
   mutating func carryOut(_ outcome: StoreOutcome, in identifiers: [StoreIdentifier]) {
-    for report in outcome.reports {
-      counters.count(report)
-      effects.append(.report(report))
-    }
+    for report in outcome.reports { self.report(report) }
     effects += outcome.views.map(Effect.view)
     var mutations = outcome.mutations
     let time = now.wallMilliseconds
@@ -138,15 +135,12 @@ extension Replica {
     tellProgress()
   }
 
-  /// Whether there is a peer whose data was applied (`Docs/Protocol.md`, "Writing and publishing"),
-  /// or a new device joins, which has no data.
+  /// Whether this device, and a link or a carrier, allow it (`Docs/Protocol.md`, "Writing and
+  /// publishing").
   func canPublish(_ identifier: StoreIdentifier, onCarrier: Bool = false) -> Bool {
     guard stores[identifier] != nil, !isJoining, incarnations.current != nil,
       keyring.current != nil, roster.isMember(keys.id),
-      onCarrier
-        || links.values.contains(where: {
-          $0.isExchanging && ($0.joiner != nil || $0[identifier].isPulled)
-        })
+      onCarrier || links.values.contains(where: { $0.allowsPublishing(identifier) })
     else { return false }
     return !isBarren
   }
@@ -176,12 +170,8 @@ extension Replica {
 
   private mutating func pruneRemovals(of identifier: StoreIdentifier) -> [Mutation] {
     guard stores[identifier]?.hasExcessRemovals == true else { return [] }
-    let others = roster.sortedMembers.map(\.device).filter { $0 != keys.id }
-    let covered = others.map { coverage.covered(by: $0, of: identifier) }
-    return stores[identifier]?.pruneRemovals { home in
-      let chain = ChainID(device: home.changeSet.device, incarnation: home.changeSet.incarnation)
-      return covered.allSatisfy { $0[chain] ?? 0 >= home.changeSet.sequence }
-    } ?? []
+    let covered = coverage.coveredByAllOthers(of: identifier)
+    return stores[identifier]?.pruneRemovals(coveredByAll: covered) ?? []
   }
 
   /// Carries over revoked devices' entries that nobody has carried over yet, and drops those
@@ -214,26 +204,18 @@ extension Replica {
       judge.budgets[author] = AuthorBudget(
         of: author, beside: batch.store, among: stores, own: keys.id)
     }
-    var taint = taint
-    // A peer that does not know a revocation yet may lack entries that the revoked device's
-    // replaced. Once it has carried those over, it sends all again. Carriers' objects may be old.
-    if id != nil, batch.covers.contains(where: { roster.isRevoked($0.chain.device) }) {
-      taint.isTotal = true
-    }
-    let earlier = id.flatMap { links[$0]?[batch.store].unfinished }
-    if let earlier { taint.follow(earlier.taint) }
+    let origin =
+      id.map { .session(after: links[$0]?[batch.store].unfinished) } ?? BatchOrigin.carrier
     let chainCount = stores[batch.store]?.log.chains.count
     let time = now.wallMilliseconds
     let taken = stores[batch.store]?.take(
-      batch, tainted: taint, from: peer, by: judge, &members.keyring, at: time)
+      batch, tainted: taint, from: peer, origin, by: judge, &members.keyring, at: time)
     guard var intake = taken else { return taint }
     timeKeeper.witness(intake.latest)
     if stores[batch.store]?.log.chains.count != chainCount { learnChains(of: batch.store) }
-    let isPiece = batch.isUnfinished || earlier != nil
-    let isNews = earlier?.isNews == true || !intake.passedOn.isEmpty || !intake.covered.isEmpty
     if let id {
-      links[id]?[batch.store].noteApplied(batch, intake.taint, isNews: isNews)
-      if isNews { noteHeard() }
+      links[id]?[batch.store].noteApplied(batch, intake.taint, isNews: intake.isNews)
+      if intake.isNews { noteHeard() }
     }
     // Before publishing, because this database does not know all of its chain.
     if intake.showsCopy { meetClone() }
@@ -242,16 +224,11 @@ extension Replica {
       own = publish(batch.store, noting: &intake.outcome)
     }
     intake.outcome.mutations += pruneRemovals(of: batch.store)
-    let isWithholding = stores[batch.store]?.log.holdsWithheld == true
-    let relayed = Batch(
-      store: batch.store, isEverything: batch.isEverything, changeSets: intake.passedOn,
-      covers: isWithholding || isPiece ? [] : intake.covered)
     carryOut(intake.outcome, in: [batch.store])
-    if !isPiece || batch.isEverything {
-      if !relayed.isEmpty { push(relayed, except: id) }
-    } else if isNews, !batch.isUnfinished {
-      // Pieces are relayed together, once they are covered.
-      push(relayed, isInPieces: true, except: id)
+    switch intake.relay {
+    case .nothing: break
+    case .batch(let batch): push(batch, except: id)
+    case .pieces: push(Batch(store: batch.store), isInPieces: true, except: id)
     }
     if let own { push(own, except: nil) }
     if let id { notePulled(on: id) }
@@ -298,16 +275,5 @@ extension Replica {
       StoreOutcome(
         mutations: mutations, reports: [.lossAccepted(store: identifier)], hasProgress: true),
       in: [identifier])
-  }
-}
-
-extension NodeStatus.Counters {
-  mutating func count(_ report: Report) {
-    switch report {
-    case .rejected(_, let count), .misdirected(_, _, _, let count): rejected += count
-    case .quarantined(_, _, let count): quarantined += count
-    case .fork: forks += 1
-    default: break
-    }
   }
 }

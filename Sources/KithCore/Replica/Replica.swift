@@ -166,6 +166,11 @@ package struct Replica: Sendable {
     return store.needsFlush || !store.drafts.isEmpty && canPublish(identifier)
   }
 
+  mutating func report(_ report: Report) {
+    counters.count(report)
+    effects.append(.report(report))
+  }
+
   // MARK: Time
 
   private mutating func passTime() {
@@ -216,8 +221,7 @@ package struct Replica: Sendable {
 
   /// This device runs, or ran, in another process.
   mutating func meetClone() {
-    counters.clones += 1
-    effects.append(.report(.clone(keys.id)))
+    report(.clone(keys.id))
     takeNewIncarnation()
   }
 
@@ -227,8 +231,8 @@ package struct Replica: Sendable {
     effects.append(.persist([.setIncarnation(fresh), .setClock(clock.latest)]))
     switch taken {
     case .first: break
-    case .another: effects.append(.report(.newIncarnation))
-    case .noneLeft: effects.append(.report(.tooManyIncarnations))
+    case .another: report(.newIncarnation)
+    case .noneLeft: report(.tooManyIncarnations)
     }
   }
 

@@ -39,5 +39,23 @@ extension NodeStatus {
       self.location = location
       self.isShared = isShared
     }
+
+    mutating func count(_ known: CarrierObjects, _ timeKeeper: TimeKeeper) {
+      vanished = known.vanished
+      for object in known.known.values {
+        guard object.missingSince == nil else {
+          missing += 1
+          continue
+        }
+        objects += 1
+        bytes += object.bytes
+        switch object.state {
+        case .waiting(let parcel) where timeKeeper.wait(for: parcel.clock) != nil: ahead += 1
+        case .waiting: waiting += 1
+        case .unreadable: unreadable += 1
+        case .unread, .counted, .handover: break
+        }
+      }
+    }
   }
 }

@@ -25,6 +25,28 @@ extension NodeStatus {
     package var peers: [PeerClock] = []
 
     package init() {}
+
+    init(_ timeKeeper: TimeKeeper, _ differences: ClockDifferences) {
+      milliseconds = Int64(clamping: timeKeeper.now.wallMilliseconds)
+      aheadOfHostMilliseconds =
+        milliseconds - Int64(clamping: timeKeeper.host.wallMilliseconds)
+      isSynchronised = timeKeeper.isSynchronised
+      isCertain = timeKeeper.isCertain
+      isWorthless = timeKeeper.isWorthless
+      follows = timeKeeper.followed
+      generation = timeKeeper.generation
+      generationLimit = timeKeeper.generationLimit
+      let ahead = timeKeeper.aheadMilliseconds
+      stampsAheadMilliseconds = ahead > Limits.clockDifferenceMilliseconds ? ahead : 0
+      self.differences = differences.all
+      peers = timeKeeper.claims.sorted { $0.key < $1.key }.compactMap { device, claim in
+        timeKeeper.time(of: device).map {
+          PeerClock(
+            device: device, milliseconds: $0 - Int64(clamping: timeKeeper.now.wallMilliseconds),
+            isSynchronised: claim.isSynchronised)
+        }
+      }
+    }
   }
 
   /// The time that a device told.

@@ -127,6 +127,18 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     package var damaged = 0
     /// Generations of clocks that this device started.
     package var generations = 0
+
+    mutating func count(_ report: Report) {
+      switch report {
+      case .rejected(_, let count), .misdirected(_, _, _, let count): rejected += count
+      case .quarantined(_, _, let count): quarantined += count
+      case .fork: forks += 1
+      case .clone: clones += 1
+      case .divergence: divergences += 1
+      case .newGeneration: generations += 1
+      default: break
+      }
+    }
   }
 
   /// A problem and its remedy.

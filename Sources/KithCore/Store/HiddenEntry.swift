@@ -23,3 +23,16 @@ public struct HiddenEntry: Hashable, Sendable {
     self.writtenMilliseconds = writtenMilliseconds
   }
 }
+
+extension StoreState {
+  var hiddenEntries: [HiddenEntry] {
+    hiddenKeys.compactMap { key in
+      guard let entry = slot(key)?.newest.entry, let encoded = entry.value,
+        let value = try? encoded.decoded()
+      else { return nil }
+      return HiddenEntry(
+        key: key.text, value: value, bytes: encoded.size, device: entry.stamp.device,
+        writtenMilliseconds: entry.stamp.clock.milliseconds)
+    }
+  }
+}

@@ -1,19 +1,38 @@
 internal import KithCrypto
 
+/// The way by which a batch came.
+enum BatchOrigin {
+  /// A session, on which these pieces of the same answer came before.
+  case session(after: StoreExchange.Unfinished?)
+  /// A carrier, whose objects may be old.
+  case carrier
+}
+
 /// The result of taking in a batch.
 struct Intake {
+  /// What other peers get of it.
+  enum Relay {
+    case nothing
+    case batch(Batch)
+    /// The whole answer, once its last piece is covered.
+    case pieces
+  }
+
   var outcome = StoreOutcome()
   var taint: Taint
-  /// Change sets to relay: new ones, and those covered only now, of which this device may have
-  /// lacked entries.
-  var passedOn: [ChangeSet] = []
-  /// The covers by which the vector rose.
-  var covered: [Cover] = []
   /// The latest publishing clock of new change sets.
   var latest = HybridTime.zero
   /// Whether another database publishes under this device's chain.
   var showsCopy = false
+  /// Whether it brought news, or an earlier piece of its answer did.
+  var isNews = false
+  var relay = Relay.nothing
 
+  /// Change sets to relay: new ones, and those covered only now, of which this device may have
+  /// lacked entries.
+  fileprivate var passedOn: [ChangeSet] = []
+  /// The covers by which the vector rose.
+  fileprivate var covered: [Cover] = []
   /// Keys with a new entry.
   fileprivate var touched: Set<Key> = []
   fileprivate var again: [ChangeSet] = []
@@ -24,11 +43,21 @@ struct Intake {
 extension StoreReplica {
   /// Applies a batch and counts it in the vector, in one step (`Docs/Protocol.md`, "Sessions").
   mutating func take(
-    _ batch: Batch, tainted taint: Taint, from peer: DeviceID, by judge: Judge,
-    _ keyring: inout Keyring, at milliseconds: UInt64
+    _ batch: Batch, tainted taint: Taint, from peer: DeviceID, _ origin: BatchOrigin,
+    by judge: Judge, _ keyring: inout Keyring, at milliseconds: UInt64
   ) -> Intake {
     let shown = drafts.isEmpty ? nil : state.shown
     var intake = Intake(taint: taint)
+    var earlier: StoreExchange.Unfinished?
+    if case .session(let unfinished) = origin {
+      earlier = unfinished
+      // A peer that does not know a revocation yet may lack entries that the revoked device's
+      // replaced. Once it has carried those over, it sends all again.
+      if batch.covers.contains(where: { judge.roster.isRevoked($0.chain.device) }) {
+        intake.taint.isTotal = true
+      }
+      if let earlier { intake.taint.follow(earlier.taint) }
+    }
     for changeSet in batch.changeSets {
       take(changeSet, repairing: batch.isEverything, by: judge, &keyring, noting: &intake)
     }
@@ -40,7 +69,21 @@ extension StoreReplica {
     cover(batch, noting: &intake)
     intake.passedOn += intake.again.filter { log.isCovered($0.header) }
     show(since: shown, author: judge.own, at: milliseconds, noting: &intake)
+    intake.isNews =
+      earlier?.isNews == true || !intake.passedOn.isEmpty || !intake.covered.isEmpty
+    intake.relay = relay(batch, isPiece: batch.isUnfinished || earlier != nil, intake)
     return intake
+  }
+
+  private func relay(_ batch: Batch, isPiece: Bool, _ intake: Intake) -> Intake.Relay {
+    // Pieces of a repair are relayed as they come: they need not be covered.
+    if isPiece, !batch.isEverything {
+      return intake.isNews && !batch.isUnfinished ? .pieces : .nothing
+    }
+    let relayed = Batch(
+      store: identifier, isEverything: batch.isEverything, changeSets: intake.passedOn,
+      covers: isPiece || log.holdsWithheld ? [] : intake.covered)
+    return relayed.isEmpty ? .nothing : .batch(relayed)
   }
 
   /// Judges and merges one change set, independently of the others.

@@ -93,8 +93,8 @@ struct StoreReplica {
 
   /// Drops removals over the limit: first those that every other device covers, then the oldest
   /// (`Docs/Protocol.md`, "Sessions").
-  mutating func pruneRemovals(coveredByAll: (EntryHome) -> Bool) -> [Mutation] {
-    log.drop(forgetRemovals(coveredByAll: coveredByAll), in: identifier)
+  mutating func pruneRemovals(coveredByAll: (ChangeSetReference) -> Bool) -> [Mutation] {
+    log.drop(forgetRemovals { coveredByAll($0.changeSet) }, in: identifier)
   }
 
   /// Drops such removals from the state only, and returns their homes.

@@ -44,6 +44,8 @@ package struct Hello: Hashable, Sendable {
   /// the id.
   package var device: DeviceID?
 
+  var time: ToldTime { ToldTime(reading: clock, isSynchronised: isSynchronised) }
+
   package init(
     version: UInt32, clock: HybridTime, isSynchronised: Bool, process: ProcessID,
     rosterDigest: Digest256, port: UInt16, software: String = "", device: DeviceID? = nil

@@ -49,8 +49,7 @@ struct ReferenceMerge {
       }
       return
     }
-    let chain = ChainID(
-      device: kept.changeSet.device, incarnation: kept.changeSet.incarnation)
+    let chain = kept.changeSet.chain
     published[store, default: [:]][key, default: [:]][home] = Published(
       entry: kept.entry, digest: kept.digest, chain: chain, sequence: kept.changeSet.sequence,
       changeSet: kept.changeSet, holders: [device])
@@ -80,9 +79,7 @@ struct ReferenceMerge {
       let hasFork = all.values.contains { isFork($0, in: store) }
       // With entries beyond the coverage, a difference proves nothing.
       let hasMore = seen.slots[key]?.contains { kept in
-        let chain = ChainID(
-          device: kept.changeSet.device, incarnation: kept.changeSet.incarnation)
-        return kept.changeSet.sequence > seen.covered[chain] ?? 0
+        kept.changeSet.sequence > seen.covered[kept.changeSet.chain] ?? 0
       }
       guard !hasFork, hasMore != true else { continue }
       let wanted = Self.kept(of: covered)

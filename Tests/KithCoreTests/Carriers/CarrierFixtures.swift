@@ -1,4 +1,5 @@
 import KithCrypto
+import Testing
 
 @testable import KithCore
 
@@ -90,6 +91,20 @@ struct CarrierFixture {
   ) -> ParcelAuthor {
     ParcelAuthor(
       account: account, keys: creator, reader: reader, logs: logs, partBytes: partBytes)
+  }
+
+  /// One of the creator, with its signature and without a box that opens.
+  mutating func changeSet(_ sequence: UInt64) throws -> ChangeSet {
+    var keyring = keyring
+    let certificate = try #require(roster.certificate(of: creator.id))
+    let box = keyring.sharedBox(epoch: epoch.id, author: certificate)
+    let sealer = Sealer(
+      box: try #require(box), storeTag: epoch.storeTag(of: store), epoch: epoch.id,
+      chain: chain(creator),
+      account: account, keys: creator)
+    return sealer.seal(
+      [[1]], sequence: sequence, clock: HybridTime(rawValue: sequence),
+      noncePrefix: entropy.draw())
   }
 
   mutating func name(_ kind: ObjectName.Kind = .parcel) -> ObjectName {

@@ -168,7 +168,7 @@ struct CarrierObjectsTests {
       let name = fixture.name()
       carrier.objects[name] = fixture.object()
       let parcel = fixture.parcel(by: fixture.second, above: [chain: 5], through: [chain: 6])
-      carrier.hold(name, parcel, isHeldBack: false, reader)
+      carrier.took(name, parcel, [], .unjudged, reader)
     }
     let states = carrier.objects.known.values.map(\.state)
     #expect(states.count { if case .waiting = $0 { true } else { false } } == Limits.waitingParcels)

@@ -25,7 +25,8 @@ struct CarrierTests {
     var carrier = Carrier()
     for (name, object) in zip(names, known) { carrier.objects[name] = object }
     carrier.begin()
-    carrier.listed(carrier.objects.known.mapValues(\.bytes), reader())
+    let isListed = carrier.listed(carrier.objects.known.mapValues(\.bytes), reader())
+    #expect(isListed)
     return carrier
   }
 
@@ -45,20 +46,22 @@ struct CarrierTests {
     var (plan, last) = (Carrier.Plan(), name)
     plan.needsRecords = true
     let answers: [(name: String, isTaken: (inout Carrier) -> Bool)] = [
-      ("gets", { !$0.nextGets(reader).isEmpty }), ("got", { $0.got(name, reader, nil) }),
+      ("gets", { !$0.nextGets(reader).isEmpty }),
+      ("got", { $0.awaits(name) && $0.got(name, reader, nil) }),
       ("takes", { if case .take = $0.nextOpened(reader) { true } else { false } }),
       ("puts", { put(&$0) != nil }), ("stored", { $0.stored(last, bytes: 1) }),
       ("deleted", { $0.deleted() }),
     ]
     let steps: [((inout Carrier) -> Void, taken: [String])] = [
       ({ $0.attach(shortestMilliseconds: 5_000, at: 0) }, []), ({ $0.begin() }, []),
-      ({ $0.listed([name: 4_096], reader) }, ["gets"]), ({ _ = $0.nextGets(reader) }, ["got"]),
+      ({ _ = $0.listed([name: 4_096], reader) }, ["gets"]), ({ _ = $0.nextGets(reader) }, ["got"]),
       ({ _ = $0.got(name, reader, .parcel(fixture.parcel(through: [:]), [])) }, ["takes"]),
       ({ $0.put(plan, [], fixture.author(reader)) }, ["puts"]),
       ({ last = put(&$0)?.name ?? last }, ["stored"]),
       ({ $0.objects[name] = fixture.object(.unreadable(since: 0)) }, ["stored"]),
-      ({ _ = $0.nextDeletions(reader) }, ["deleted"]), ({ $0.end(reader) }, []),
-      ({ $0.begin() }, []), ({ $0.listed([name: 4_096], reader) }, ["gets"]),
+      ({ _ = $0.nextDeletions(reader) }, ["deleted"]),
+      ({ $0.end(reader, hasDrafts: false, since: nil) }, []),
+      ({ $0.begin() }, []), ({ _ = $0.listed([name: 4_096], reader) }, ["gets"]),
       ({ $0.fail(retryAfter: nil, at: now) }, []),
     ]
     var carrier = Carrier()
@@ -174,7 +177,7 @@ struct CarrierTests {
     #expect(taken == [names[1], names[0]])
     carrier.putOff(reader)
     // No header is inside, so a sequence counts up to what the parcel is above.
-    let bounded = parcels.map { carrier.bounded($0, []) }
+    let bounded = parcels.map { $0.bounded(by: [], after: []) }
     #expect(bounded[2].stores[0].have.vector == [theirs: 9])
     let states = names.map { carrier.objects[$0]?.state }
     #expect(
@@ -241,6 +244,76 @@ struct CarrierTests {
       #expect(reader.isRepair(parcel.stores[0]) == isRepair, "\(name)")
       #expect(reader.isOdd(parcel.stores[0]) == isOdd, "\(name)")
     }
+  }
+
+  /// The reader covers its own chain through 3; the parcel has change sets 3 and 4 of it.
+  @Test func `of a store in a parcel, what is covered is left out, but not of a repair`() throws {
+    let another = Blake2b.digest256([2])
+    let other = Policy(totalBytes: 1, keys: 1)
+    let cases:
+      [(String, digest: Digest256?, isEverything: Bool, isLast: Bool, Policy, opens: String)] = [
+        ("an answer", nil, false, true, .standard, "[4], covers 1"),
+        ("an earlier part", nil, false, false, .standard, "[4], covers 0"),
+        ("everything", CarrierFixture.digest, true, true, .standard, "[4], covers 1"),
+        ("a repair", another, true, true, .standard, "everything [3, 4], covers 1"),
+        ("not everything", another, false, true, .standard, "[4], covers 1"),
+        ("other limits", nil, false, true, other, "other limits"),
+      ]
+    let roster = fixture.roster
+    var sealing = fixture
+    let batch = Batch(
+      store: fixture.store, changeSets: try [3, 4].map { try sealing.changeSet($0) })
+    let messages = batch.messages().compactMap {
+      InboundMessage(decoding: $0, account: fixture.account)
+    }
+    let room = BatchRoom(own: mine.device, roster: roster, authorBytes: .max, elsewhereBytes: 0)
+    for (name, digest, isEverything, isLast, policy, opens) in cases {
+      var parcel = fixture.parcel(above: [mine: 3], through: [mine: 4])
+      parcel.stores[0].have.digest = digest
+      parcel.stores[0].have.policy = policy
+      parcel.stores[0].isEverything = isEverything
+      parcel.part.isLast = isLast
+      let outcome = reader().open(parcel.stores[0], of: parcel, messages, keeping: room)
+      #expect(words(outcome) == opens, "\(name)")
+    }
+    let parcel = fixture.parcel(above: [mine: 3], through: [mine: 4])
+    let empty = reader().open(parcel.stores[0], of: parcel, [], keeping: room)
+    #expect(words(empty) == "[], covers 1")
+  }
+
+  private func words(_ outcome: CarrierReader.OnStore) -> String {
+    switch outcome {
+    case .take(let batch, _):
+      "\(batch.isEverything ? "everything " : "")\(batch.changeSets.map(\.header.sequence)), "
+        + "covers \(batch.covers.count)"
+    case .otherLimits: "other limits"
+    case .disorder: "disorder"
+    }
+  }
+
+  @Test func `a parcel that was taken in counts, is held back, or waits`() {
+    let (name, reader) = (names(1)[0], reader())
+    let parcel = fixture.parcel(above: [theirs: 9], through: [theirs: 12])
+    // No header is inside, so a sequence counts up to what the parcel is above.
+    let bounded = parcel.bounded(by: [], after: [])
+    let cases: [(Carrier.Taken, KnownObject.State, isHeldBack: Bool)] = [
+      (.whole, .counted(bounded), false), (.partly, .counted(bounded), true),
+      (.unjudged, .waiting(bounded), true),
+    ]
+    for (taken, state, isHeldBack) in cases {
+      var carrier = listed([name], [fixture.object()])
+      carrier.took(name, parcel, [], taken, reader)
+      #expect(carrier.objects[name]?.state == state && carrier.hasNews)
+      #expect(carrier.objects[name]?.heldBack == (isHeldBack ? reader.circumstances : nil))
+    }
+  }
+
+  @Test(arguments: [(2, false), (3, false), (4, true)] as [(UInt64, Bool)])
+  func `a parcel of this device shows a copy if it says more of its chain than was received`(
+    through: UInt64, saysMore: Bool
+  ) {
+    let parcel = fixture.parcel(through: [mine: through, theirs: 9])
+    #expect(parcel.saysMore(of: mine) { _ in 3 } == saysMore)
   }
 
   @Test func `too many parcels are folded after a wait, unless another device did it`() {

@@ -11,11 +11,12 @@ func chain(_ number: UInt8) -> ChainID {
 /// A change set with boxes of these sizes, and no signature: a log checks none. Two of one sequence
 /// with different marks are a fork.
 func unsigned(
-  _ sequence: UInt64, of chain: ChainID, boxes: [Int] = [10], mark: UInt8 = 0
+  _ sequence: UInt64, of chain: ChainID, boxes: [Int] = [10], mark: UInt8 = 0,
+  clock: HybridTime = .zero
 ) -> ChangeSet {
   let header = ChangeSetHeader(
     storeTag: Digest128 { $0[0] = mark }, epoch: EpochID(Blake2b.digest256([])), chain: chain,
-    sequence: sequence, clock: .zero, noncePrefix: NoncePrefix { _ in }, entryDigests: [])
+    sequence: sequence, clock: clock, noncePrefix: NoncePrefix { _ in }, entryDigests: [])
   var stored = StoredChangeSet(header: header.encoded(), signature: [])
   for (index, bytes) in boxes.enumerated() {
     stored.entries[UInt32(index)] = [UInt8](repeating: 0, count: bytes)

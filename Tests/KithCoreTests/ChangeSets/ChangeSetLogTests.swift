@@ -35,6 +35,19 @@ import Testing
     #expect((1...4).filter { log.isCovered(unsigned($0, of: one).header) }.count == now)
   }
 
+  @Test func `the chains that published last are named first, with what is covered`() {
+    let chains = (1...4).map { chain($0) }
+    let clocks: [UInt64] = [5, 9, 5, 1]
+    var log = log(zip(chains, clocks).map { unsigned(1, of: $0, clock: HybridTime(rawValue: $1)) })
+    for chain in chains { _ = log.cover(chain, through: 1) }
+    // Received, not covered: it decides the order alone.
+    log.insert(unsigned(2, of: chains[3], clock: HybridTime(rawValue: 7)))
+    func latest(_ count: Int) -> [ChainID: UInt64] { log.latest(count, of: log.vector) }
+    #expect(latest(1) == [chains[1]: 1] && latest(2) == [chains[1]: 1, chains[3]: 1])
+    #expect(latest(3).keys.contains(chains[0]) && !latest(3).keys.contains(chains[2]))
+    #expect(latest(9) == log.vector)
+  }
+
   @Test func `withheld chains are neither covered nor sent, until they are dropped`() {
     var log = log([(2, two), (5, one), (1, two), (3, one)].map { unsigned($0, of: $1) })
     for chain in [one, two] { _ = log.cover(chain, through: 5) }

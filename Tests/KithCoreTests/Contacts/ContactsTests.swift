@@ -10,6 +10,25 @@ import Testing
 
   private func addresses(_ hosts: ClosedRange<Int>) -> [String] { hosts.map { "192.0.2.\($0):1" } }
 
+  @Test func `a peer is told useful addresses of others`() throws {
+    let addresses = [
+      device: ["192.0.2.1:1", "127.0.0.1:1"], other: ["127.0.0.1:2"],
+      deviceKeys(3).id: ["192.0.2.3:1"],
+    ]
+    func told(_ peer: DeviceID, _ address: String) throws -> [DeviceID: [String]]? {
+      guard let bytes = Contacts.message(addresses, to: peer, at: address) else { return nil }
+      let account = AccountID(Blake2b.digest256([]))
+      guard case .addresses(let told)? = InboundMessage(decoding: bytes, account: account)?.body
+      else { throw BrokenFixture() }
+      return told
+    }
+    let third = deviceKeys(3).id
+    #expect(
+      try told(third, "192.0.2.3:1") == [device: ["192.0.2.1:1"]], "loopback is of no use there")
+    #expect(try told(third, "127.0.0.1:5") == addresses.filter { $0.key != third })
+    #expect(Contacts.message([device: ["127.0.0.1:1"]], to: other, at: "192.0.2.2:1") == nil)
+  }
+
   private enum Event {
     case met(String)
     case told([String])

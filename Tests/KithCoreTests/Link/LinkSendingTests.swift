@@ -45,6 +45,21 @@ import Testing
     #expect(!flow.takesMore)
   }
 
+  @Test(arguments: [true, false]) func `a large batch is read from storage`(isLarge: Bool) {
+    let changeSet = unsigned(1, of: chain(1), boxes: [isLarge ? Limits.heldBatchBytes : 10])
+    var log = ChangeSetLog()
+    log.insert(changeSet)
+    let cover = Cover(chain: chain(1), from: 0, through: 1)
+    let batch = Batch(store: LinkFixture.store, changeSets: [changeSet], covers: [cover])
+    let outbound = OutboundBatch(batch, from: log)
+    #expect((outbound.byteCount > Limits.heldBatchBytes) == isLarge)
+    guard case .stored(let stored) = outbound else {
+      #expect(!isLarge && outbound.effects(on: SessionID(rawValue: 1)).count == 1)
+      return
+    }
+    #expect(isLarge && stored.changeSets.map(\.sequence) == [1] && stored.covers == [cover])
+  }
+
   // MARK: Answers
 
   @Test func `a first answer is sent even if empty, another if it is awaited`() throws {

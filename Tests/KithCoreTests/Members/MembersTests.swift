@@ -41,6 +41,22 @@ import Testing
     #expect(more?.revoked == [])
   }
 
+  @Test func `records on a carrier count if their bringer is a member, or they prove it`() throws {
+    let certificate = try certificate(of: second)
+    let members = members([try self.certificate(of: third)])
+    let revocation = try fixture.revocation(of: third.id, by: fixture.creator)
+    let cases: [(String, [Record], by: DeviceID, counting: [Record])] = [
+      ("a member's", [certificate], third.id, [certificate]),
+      ("a proof", [certificate, revocation], second.id, [certificate, revocation]),
+      ("no proof", [certificate, revocation], deviceKeys(4).id, [revocation]),
+      ("a member that they revoke", [certificate, revocation], third.id, [revocation]),
+    ]
+    for (name, records, author, counting) in cases {
+      #expect(
+        members.counting(checked(records), of: author).map(\.record) == counting, "\(name)")
+    }
+  }
+
   @Test func `a revoked device knows that it is, unless a test has it not know`() throws {
     let certificate = try certificate(of: second)
     let revocation = try fixture.revocation(of: second.id, by: fixture.creator)

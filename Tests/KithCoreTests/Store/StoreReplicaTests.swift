@@ -81,13 +81,84 @@ import Testing
     let intake = pair.take(batch, on: 1)
     #expect(pair.shown("k", on: 1) == (try EncodedValue("v")))
     #expect(intake.outcome.views.map(\.reason) == [.serverChange])
-    #expect(intake.passedOn.map(\.reference) == batch.changeSets.map(\.reference))
-    #expect(intake.covered == [Cover(chain: pair.chain(0), from: 0, through: 1)])
+    let relayed = try #require(intake.relayed)
+    #expect(relayed.changeSets.map(\.reference) == batch.changeSets.map(\.reference))
+    #expect(relayed.covers == [Cover(chain: pair.chain(0), from: 0, through: 1)])
+    #expect(intake.isNews && !relayed.isEverything)
     #expect(intake.latest == batch.changeSets[0].header.clock)
     #expect(!intake.showsCopy && intake.outcome.reports.isEmpty)
     #expect(pair.stores[0].digest() == pair.stores[1].digest())
     let again = pair.take(batch, on: 1)
-    #expect(again.outcome.mutations.isEmpty && again.passedOn.isEmpty && again.covered.isEmpty)
+    #expect(again.outcome.mutations.isEmpty && again.relayed == nil && !again.isNews)
+  }
+
+  /// A batch of two change sets, the pieces of it that come, and what other peers get of the last.
+  @Test(
+    arguments: [
+      ("whole", Piece(), "2 change sets, 1 covers"),
+      ("a piece", Piece(isUnfinished: true, covers: false), "nothing"),
+      ("the last piece", Piece(after: true), "pieces"),
+      ("the last piece, without news", Piece(after: false, isKnown: true), "nothing"),
+      ("the last piece, after news", Piece(after: true, isKnown: true), "pieces"),
+      (
+        "a piece of a repair", Piece(isUnfinished: true, isEverything: true, covers: false),
+        "2 change sets, 0 covers"
+      ),
+      (
+        "the last piece of a repair", Piece(after: true, isEverything: true),
+        "2 change sets, 0 covers"
+      ),
+      ("whole, while chains are withheld", Piece(isWithholding: true), "2 change sets, 0 covers"),
+      ("known", Piece(isKnown: true), "nothing"),
+    ])
+  func `a batch is relayed whole, as pieces, or not`(
+    name: String, piece: Piece, relayed: String
+  ) throws {
+    var pair = try StorePair()
+    var batch = try pair.publish([set("k", "v")], by: 0)
+    let later = try pair.publish([set("l", "w")], by: 0)
+    batch.changeSets += later.changeSets
+    batch.covers = piece.covers ? [Cover(chain: pair.chain(0), from: 0, through: 2)] : []
+    if piece.isKnown { _ = pair.take(batch, on: 1) }
+    if piece.isWithholding {
+      pair.stores[1].log.insert(unsigned(1, of: chain(9)))
+      pair.stores[1].log.withhold([chain(9).device])
+    }
+    (batch.isUnfinished, batch.isEverything) = (piece.isUnfinished, piece.isEverything)
+    let after = piece.after.map { StoreExchange.Unfinished(taint: Taint(), isNews: $0) }
+    let intake = pair.take(batch, on: 1, .session(after: after))
+    #expect(intake.relayedInWords == relayed, "\(name)")
+    #expect(intake.isNews == (!piece.isKnown || piece.after == true), "\(name)")
+  }
+
+  struct Piece: Sendable {
+    var isUnfinished = false
+    /// Whether earlier pieces brought news; nil: there were none.
+    var after: Bool?
+    var isEverything = false
+    var isKnown = false
+    var isWithholding = false
+    var covers = true
+  }
+
+  /// The batch ends at a peer that may not know of a revocation.
+  @Test(arguments: [true, false])
+  func `covers of a revoked device taint a session's batch, and no carrier's`(isSession: Bool)
+    throws
+  {
+    var pair = try StorePair()
+    let gone = deviceKeys(9)
+    _ = pair.roster.learn(
+      all: try [
+        pair.fixture.certificate(of: gone, by: pair.fixture.creator),
+        pair.fixture.revocation(of: gone.id, by: pair.fixture.creator),
+      ])
+    var batch = try pair.publish([set("k", "v")], by: 0)
+    let chain = ChainID(device: gone.id, incarnation: Incarnation(rawValue: 1))
+    batch.covers.append(Cover(chain: chain, from: 0, through: 1))
+    let intake = pair.take(batch, on: 1, isSession ? .session(after: nil) : .carrier)
+    #expect(intake.taint.isTotal == isSession)
+    #expect(pair.stores[1].log.vector == (isSession ? [:] : [pair.chain(0): 1]))
   }
 
   @Test func `a draft that loses to what comes is superseded, and one without room refused`() throws
@@ -133,8 +204,8 @@ import Testing
     let intake = pair.take(
       Batch(
         store: TestWorld.store, changeSets: [changeSet],
-        covers: [Cover(chain: chain, from: 0, through: 1)]), on: 1)
-    #expect(intake.outcome.mutations.isEmpty && intake.passedOn.isEmpty && intake.covered.isEmpty)
+        covers: [Cover(chain: chain, from: 0, through: 1)]), on: 1, .carrier)
+    #expect(intake.outcome.mutations.isEmpty && intake.relayed == nil && !intake.isNews)
     #expect(pair.stores[1].state.shown.isEmpty)
     #expect(intake.taint.isUnjudged == (wrong == .author || wrong == .epoch))
     #expect(intake.taint.covers(chain) == (wrong != .revoked))

@@ -71,7 +71,9 @@ struct StorePair {
   }
 
   /// Has a store take in a batch of the other.
-  mutating func take(_ batch: Batch, on index: Int) -> Intake {
+  mutating func take(
+    _ batch: Batch, on index: Int, _ origin: BatchOrigin = .session(after: nil)
+  ) -> Intake {
     let own = keys[index].id
     var judge = Judge(own: own, ownChain: chain(index), roster: roster)
     for device in keys.map(\.id) {
@@ -79,9 +81,22 @@ struct StorePair {
         of: device, beside: batch.store, among: [:], own: own)
     }
     return stores[index].take(
-      batch, tainted: Taint(), from: keys[1 - index].id, by: judge, &keyrings[index],
-      at: clock.now.wallMilliseconds)
+      batch, tainted: Taint(), from: keys[1 - index].id, origin, by: judge,
+      &keyrings[index], at: clock.now.wallMilliseconds)
   }
 
   func shown(_ key: Key, on index: Int) -> EncodedValue? { stores[index].state.shown[key]?.value }
+}
+
+extension Intake {
+  var relayed: Batch? { if case .batch(let batch) = relay { batch } else { nil } }
+
+  var relayedInWords: String {
+    switch relay {
+    case .nothing: "nothing"
+    case .pieces: "pieces"
+    case .batch(let batch):
+      "\(batch.changeSets.count) change sets, \(batch.covers.count) covers"
+    }
+  }
 }

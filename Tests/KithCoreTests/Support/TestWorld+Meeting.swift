@@ -103,7 +103,8 @@ extension TestWorld {
           !keepsChains(of: other, on: index), "\(comment): chains are left",
           sourceLocation: sourceLocation)
         #expect(
-          !replica.coverage.knows(id(other), of: TestWorld.store), sourceLocation: sourceLocation)
+          replica.coverage.lacking([:], of: TestWorld.store, id(other)) == nil,
+          sourceLocation: sourceLocation)
         #expect(!replica.roster.isMember(id(other)), sourceLocation: sourceLocation)
       }
     }

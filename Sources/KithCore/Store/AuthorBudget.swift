@@ -34,11 +34,16 @@ struct AuthorBudget {
   func room(in store: StoreReplica) -> Int {
     let weights = store.log.weights
     let shared = Limits.authorsBytes - ofAll - (weights.total - weights[author] - weights[own])
-    var room = min(
-      Limits.authorBytes - ofAuthor, max(shared, Limits.authorFloorBytes - ofAuthor),
-      store.policy.room(factor: Limits.authorFactor))
-    if !store.isOpened { room = min(room, Limits.unopenedAuthorBytes - unopened) }
-    return room
+    return min(
+      Self.most(in: store, besides: ofAuthor, unopened: unopened),
+      max(shared, Limits.authorFloorBytes - ofAuthor))
+  }
+
+  /// Bytes of one author that a store may hold, `besides` those that it has elsewhere, whatever
+  /// other authors have.
+  static func most(in store: StoreReplica, besides: Int = 0, unopened: Int = 0) -> Int {
+    let most = min(Limits.authorBytes - besides, store.policy.room(factor: Limits.authorFactor))
+    return store.isOpened ? most : min(most, Limits.unopenedAuthorBytes - unopened)
   }
 }
 
