@@ -283,7 +283,11 @@ struct Carrier: Sendable {
     plan.needsGeneration = !parcels.contains {
       $0.reading.generation >= reader.timeKeeper.generation
     }
-    for parcel in parcels { plan.said.merge(parcel.said, uniquingKeysWith: Parcel.Said.later) }
+    for parcel in parcels {
+      plan.said.merge(
+        parcel.said.filter { !reader.timeKeeper.refutes($0.value.age.started) },
+        uniquingKeysWith: Parcel.Said.later)
+    }
     return plan
   }
 

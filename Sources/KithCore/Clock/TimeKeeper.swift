@@ -262,6 +262,9 @@ struct TimeKeeper: Sendable {
     return ahead > 0 ? ahead : nil
   }
 
+  /// Whether a reading is too far ahead of a time of which this device is certain.
+  func refutes(_ reading: HybridTime) -> Bool { wait(for: reading) != nil && isCertain }
+
   // MARK: The hybrid clock
 
   mutating func tick() -> HybridTime { clock.tick(at: now) }
@@ -276,14 +279,6 @@ struct TimeKeeper: Sendable {
   mutating func witness(_ reading: HybridTime) {
     clock.witness(reading)
     latestShared = max(latestShared, reading)
-  }
-
-  /// Witnesses a reading that left this device before its clock was set back. Returns whether the
-  /// clock may have to heal.
-  mutating func recall(_ reading: HybridTime) -> Bool {
-    guard isCertain, reading.generation == generation else { return false }
-    witness(reading)
-    return true
   }
 
   var aheadMilliseconds: Int64 {

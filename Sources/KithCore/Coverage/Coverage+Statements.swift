@@ -10,8 +10,6 @@ extension Coverage {
     /// Also, another process of this device made one. Witness this reading and start anew, so that
     /// this process's statements are later.
     case otherProcess(HybridTime)
-    /// Also, this device made one at this reading, before its clock was set back.
-    case saidAhead(HybridTime)
   }
 
   /// Statements and digests for one peer.
@@ -22,21 +20,22 @@ extension Coverage {
   }
 
   /// Takes in statements that a peer passes on, and checks the signatures of those that count.
-  /// `received`: the highest sequence of a signed header received of a chain.
+  /// `isRefuted`: too far ahead of a time that is certain; such a start counts no more, though it is
+  /// later. `received`: the highest sequence of a signed header received of a chain.
   mutating func hear(
     _ groups: [StatementGroup], in account: AccountID, isTooFarAhead: (HybridTime) -> Bool,
-    isKnown: (StoreIdentifier) -> Bool, received: (StoreIdentifier, ChainID) -> UInt64,
+    isRefuted: (HybridTime) -> Bool, isKnown: (StoreIdentifier) -> Bool,
+    received: (StoreIdentifier, ChainID) -> UInt64,
     with repeater: InboundMessage.Repeater?
   ) -> Heard {
     var new: [Statement] = []
     for group in groups where isKnown(group.extent.store) {
       for said in group.said {
         for device in members[said.device] ?? [] {
-          guard
+          guard !isTooFarAhead(said.age.started),
             device == self.device
               ? said.age.started > started ?? .zero
-              : !isTooFarAhead(said.age.started),
-            table[group.extent.store, device].map({ $0.age < said.age }) ?? true
+              : table.takes(said.age, of: device, group.extent.store, over: isRefuted)
           else { continue }
           new.append(Statement(said, by: device, extent: group.extent))
         }
@@ -51,10 +50,9 @@ extension Coverage {
     for (statement, isSigned) in zip(new, signed) where isSigned {
       let store = statement.store
       if statement.device == device {
-        heard =
-          isTooFarAhead(statement.age.started)
-          ? .saidAhead(statement.age.started) : .otherProcess(statement.age.started)
-      } else if table.insert(statement) {
+        heard = .otherProcess(statement.age.started)
+      } else if table.insert(statement, over: isRefuted) {
+        forgetStart(of: statement.device, if: isRefuted)
         untold.insert(store)
         believe(statement, received: received)
       }

@@ -219,6 +219,11 @@ struct Coverage {
     }
   }
 
+  /// Forgets a process that a session showed, if its start is refuted.
+  mutating func forgetStart(of device: DeviceID, if isRefuted: (HybridTime) -> Bool) {
+    if let start = shown[device], isRefuted(start) { shown[device] = nil }
+  }
+
   // MARK: Words that are passed on
 
   /// Believes a statement: the own vector if digests are equal, and entries up to received signed

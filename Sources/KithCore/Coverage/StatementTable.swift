@@ -24,11 +24,23 @@ struct StatementTable {
 
   var stores: some Sequence<StoreIdentifier> { held.keys }
 
-  /// Replaces the device's earlier statement. Returns false if the new one is not later, or has no
-  /// space.
-  mutating func insert(_ statement: Statement) -> Bool {
+  /// Whether a statement of this age is later than the one held, or that one's start is refuted.
+  func takes(
+    _ age: StatementAge, of device: DeviceID, _ store: StoreIdentifier,
+    over isRefuted: (HybridTime) -> Bool
+  ) -> Bool {
+    guard let held = self[store, device]?.age else { return true }
+    return held < age || held != age && isRefuted(held.started)
+  }
+
+  /// Replaces the device's statement. Returns false if the new one is not taken, or has no space.
+  mutating func insert(
+    _ statement: Statement, over isRefuted: (HybridTime) -> Bool = { _ in false }
+  ) -> Bool {
     let old = self[statement.store, statement.device]
-    guard old.map({ $0.age < statement.age }) ?? (count < Limits.statements) else { return false }
+    guard takes(statement.age, of: statement.device, statement.store, over: isRefuted),
+      old != nil || count < Limits.statements
+    else { return false }
     changes += 1
     held[statement.store, default: [:]][statement.device] = Held(
       statement: statement, change: changes)

@@ -111,7 +111,7 @@ extension Replica {
     let timeKeeper = timeKeeper
     switch coverage.hear(
       statements, in: account, isTooFarAhead: { timeKeeper.wait(for: $0) != nil },
-      isKnown: { stores[$0] != nil },
+      isRefuted: timeKeeper.refutes, isKnown: { stores[$0] != nil },
       received: { stores[$0]?.log.chains[$1]?.received ?? 0 }, with: repeater)
     {
     case .forged: return false
@@ -122,9 +122,6 @@ extension Replica {
         startCoverage()
         sendHaves()
       }
-    case .saidAhead(let reading):
-      // Something ahead had left this device before its clock was set back.
-      if self.timeKeeper.recall(reading) { healIfAhead() }
     }
     return true
   }

@@ -107,6 +107,52 @@ import Testing
     #expect(keeper.wait(for: HybridTime(milliseconds: Limits.lastWallMilliseconds + 1)) == .max)
   }
 
+  /// Clocks may differ by a minute; a batch waits for at most as long.
+  @Test func `a batch is applied, waits, or ends the session by its latest clock`() {
+    var keeper = TimeKeeper()
+    keeper.update(
+      at: Instant(wallMilliseconds: UInt64(Self.now), monotonicMilliseconds: 7_000_000))
+    let limit = Limits.clockDifferenceMilliseconds
+    let early = Limits.earlyMilliseconds
+    let last = keeper.generationLimit
+    let cases: [(String, Int64, UInt8, isInviters: Bool, TimeKeeper.OnBatch)] = [
+      ("before", -Self.day, 1, false, .apply), ("at the limit", limit, 1, false, .apply),
+      ("a little ahead", limit + 5, 1, false, .wait(until: 7_000_005)),
+      ("just as long", limit + early, 1, false, .wait(until: 7_000_000 + UInt64(early))),
+      (
+        "longer", limit + early + 1, 1, false,
+        .tooFarAhead(milliseconds: limit + early + 1)
+      ),
+      ("an earlier generation", Self.year, 0, false, .apply),
+      ("the last generation", 0, last, false, .apply),
+      ("a later generation", 0, last + 1, false, .tooFarAhead(milliseconds: 0)),
+      ("an inviter's, ahead", Self.year, 1, true, .apply),
+      ("an inviter's later generation", 5, last + 1, true, .tooFarAhead(milliseconds: 5)),
+    ]
+    for (name, ahead, generation, isInviters, outcome) in cases {
+      let published = HybridTime(
+        generation: generation, milliseconds: UInt64(Self.now + ahead))
+      #expect(keeper.judge(published, isInviters: isInviters) == outcome, "\(name)")
+    }
+  }
+
+  @Test(
+    arguments: [
+      (day, 1, true, true), (minute + 1, 1, true, true), (minute, 1, true, false),
+      (day, 1, false, false), (day, 0, true, false), (0, 99, true, true),
+    ] as [(Int64, UInt8, Bool, Bool)])
+  func `a reading too far ahead is refuted by a time that is certain`(
+    ahead: Int64, generation: UInt8, isCertain: Bool, isRefuted: Bool
+  ) {
+    var keeper = TimeKeeper()
+    keeper.update(
+      at: Instant(wallMilliseconds: UInt64(Self.now), monotonicMilliseconds: 7_000_000))
+    keeper.set(isSynchronised: isCertain, hasHardware: true)
+    let reading = HybridTime(
+      generation: generation, milliseconds: UInt64(Self.now + ahead))
+    #expect(keeper.refutes(reading) == isRefuted)
+  }
+
   private func claim(_ error: Int64, _ isSynchronised: Bool) -> TimeKeeper.Claim {
     TimeKeeper.Claim(
       aheadOfMonotonic: Self.now + error - 7_000_000, isSynchronised: isSynchronised,

@@ -49,10 +49,13 @@ import Testing
       account: account, keys: keys[index])
   }
 
-  private func hear(_ statements: [Statement], _ coverage: inout Coverage) -> Coverage.Heard {
+  private func hear(
+    _ statements: [Statement], _ coverage: inout Coverage,
+    isRefuted: (HybridTime) -> Bool = { _ in false }
+  ) -> Coverage.Heard {
     coverage.hear(
       StatementGroup.groups(of: statements), in: account,
-      isTooFarAhead: { $0 > time(1_000) }, isKnown: { $0 == store },
+      isTooFarAhead: { $0 > time(1_000) }, isRefuted: isRefuted, isKnown: { $0 == store },
       received: { $1 == chain ? 9 : 0 }, with: nil)
   }
 
@@ -187,6 +190,32 @@ import Testing
     #expect(coverage.covers([chain: 9], of: store, keys[1].id))
   }
 
+  @Test func `copies that begin at one reading have different starts`() {
+    let reading = HybridTime(rawValue: 7 << 12)
+    let starts = [0, 1, 2].map { number in
+      Coverage.start(of: ProcessID(Digest128 { $0[1] = number }), at: reading)
+    }
+    #expect(Set(starts).count == 3 && starts.allSatisfy { $0 >= reading && $0.counter < 0x800 })
+  }
+
+  @Test func `what others cover, and lack, is known of all or of each`() {
+    var coverage = coverage(of: 0, among: 3)
+    let changeSet = unsigned(3, of: chain).reference
+    #expect(!coverage.coveredByAllOthers(of: store)(changeSet))
+    #expect(coverage.lacking([chain: 9], of: store, keys[1].id) == nil)
+    for (peer, covered) in [(1, 2), (2, 9)] as [(Int, UInt64)] {
+      let session = SessionID(rawValue: UInt64(peer))
+      coverage.begin(session, with: keys[peer].id, isMember: true)
+      coverage.hear(
+        [chain: covered], of: store, isWhole: true, on: session, started: time(5),
+        isKnown: { _ in true })
+    }
+    #expect(!coverage.coveredByAllOthers(of: store)(changeSet))
+    #expect(coverage.coveredByAllOthers(of: store)(unsigned(2, of: chain).reference))
+    #expect(coverage.lacking([chain: 9], of: store, keys[1].id) == 7)
+    #expect(coverage.lacking([chain: 8], of: store, keys[2].id) == 0)
+  }
+
   /// Has it compare what it holds with the own vector.
   private func look(_ coverage: inout Coverage) {
     coverage.rise(store, at: 0)
@@ -207,7 +236,8 @@ import Testing
     var group = StatementGroup.groups(of: [truth])[0]
     group.said[0].age.number = 2
     let lie = coverage.hear(
-      [group], in: account, isTooFarAhead: { _ in false }, isKnown: { _ in true },
+      [group], in: account, isTooFarAhead: { _ in false }, isRefuted: { _ in false },
+      isKnown: { _ in true },
       received: { _, _ in 9 }, with: nil)
     #expect(lie == .forged)
     #expect(coverage.table.count == 0)
@@ -224,7 +254,7 @@ import Testing
     var coverage = coverage(of: 0, among: 2)
     coverage.start(at: time(10), stores: [store])
     for (started, wanted): (Int, Coverage.Heard) in [
-      (9, .taken), (11, .otherProcess(time(11))), (5_000, .saidAhead(time(5_000))),
+      (9, .taken), (11, .otherProcess(time(11))), (5_000, .taken),
     ] {
       let heard = hear([statement(3, by: 0, started: started, number: 7)], &coverage)
       #expect(heard == wanted)
@@ -233,6 +263,32 @@ import Testing
     let interval = Limits.haveIntervalMilliseconds
     let may = [0, 1, interval, interval + 1].map { coverage.mayStartAnew(at: $0) }
     #expect(may == [true, false, true, false], "two copies would take turns without end")
+  }
+
+  /// A process began while its device's clock, and this device's, were ahead (simulator seed
+  /// 803000445). The clocks are right now, and a process that began since counts.
+  @Test(arguments: [true, false]) func `a start that is refuted counts no more, though it is later`(
+    wasMet: Bool
+  ) {
+    var coverage = coverage(of: 0, among: 2)
+    let session = SessionID(rawValue: 1)
+    if wasMet {
+      coverage.begin(session, with: keys[1].id, isMember: true)
+      coverage.hear(
+        [chain: 4], of: store, isWhole: true, on: session, started: time(50),
+        isKnown: { _ in true })
+      coverage.end(session)
+    }
+    let later = statement(4, by: 1, started: 50, number: 7)
+    let now = statement(3, by: 1, started: 5, number: 1)
+    func covered() -> [ChainID: UInt64] { coverage.covered(by: keys[1].id, of: store) }
+    #expect(hear([later], &coverage) == .taken && covered() == [chain: 4])
+    #expect(hear([now], &coverage) == .taken && covered() == [chain: 4])
+    #expect(hear([now], &coverage, isRefuted: { $0 > time(20) }) == .taken)
+    #expect(covered() == [chain: 3] && coverage.table[store, keys[1].id] == now)
+    let changes = coverage.table.changes
+    #expect(hear([now], &coverage, isRefuted: { _ in true }) == .taken)
+    #expect(coverage.table.changes == changes, "it is held already")
   }
 
   /// Otherwise a process that is gone at once is known to one peer, and no word of the device's
@@ -345,7 +401,8 @@ import Testing
     net.delivered += telling.groups.reduce(0) { $0 + $1.said.count }
     net.asks += telling.held.count { $0.asksBut != nil }
     let heard = net.devices[other].hear(
-      telling.groups, in: account, isTooFarAhead: { _ in false }, isKnown: { _ in true },
+      telling.groups, in: account, isTooFarAhead: { _ in false }, isRefuted: { _ in false },
+      isKnown: { _ in true },
       received: { _, _ in 9 }, with: nil)
     #expect(heard == .taken)
     for held in telling.held {
