@@ -7,9 +7,9 @@ extension Coverage {
     case forged
     /// The later statements were taken in.
     case taken
-    /// Also, another process of this device made one. Witness this reading and start anew, so that
-    /// this process's statements are later.
-    case otherProcess(HybridTime)
+    /// Also, another process of this device made one. Witness its start, unless that is nil because
+    /// it is refuted; start anew, so that this process's statements are later or replace it.
+    case otherProcess(HybridTime?)
   }
 
   /// Statements and digests for one peer.
@@ -20,22 +20,29 @@ extension Coverage {
   }
 
   /// Takes in statements that a peer passes on, and checks the signatures of those that count.
-  /// `isRefuted`: too far ahead of a time that is certain; such a start counts no more, though it is
-  /// later. `received`: the highest sequence of a signed header received of a chain.
+  /// `isRefuted`: too far ahead of a time that is certain. `received`: the highest sequence of a
+  /// signed header received of a chain.
   mutating func hear(
-    _ groups: [StatementGroup], in account: AccountID, isTooFarAhead: (HybridTime) -> Bool,
+    _ groups: [StatementGroup], in account: AccountID, at now: Instant,
+    isTooFarAhead: (HybridTime) -> Bool,
     isRefuted: (HybridTime) -> Bool, isKnown: (StoreIdentifier) -> Bool,
     received: (StoreIdentifier, ChainID) -> UInt64,
     with repeater: InboundMessage.Repeater?
   ) -> Heard {
+    func isReplaced(_ process: HeardProcess, by start: HybridTime) -> Bool {
+      process.isReplaced(by: start, at: now, isRefuted: isRefuted)
+    }
     var new: [Statement] = []
     for group in groups where isKnown(group.extent.store) {
       for said in group.said {
         for device in members[said.device] ?? [] {
-          guard !isTooFarAhead(said.age.started),
+          let start = said.age.started
+          guard
             device == self.device
-              ? said.age.started > started ?? .zero
-              : table.takes(said.age, of: device, group.extent.store, over: isRefuted)
+              ? start > started ?? .zero && (!isTooFarAhead(start) || isRefuted(start))
+              : !isTooFarAhead(start)
+                && table.takes(
+                  said.age, of: device, group.extent.store, replacing: isReplaced)
           else { continue }
           new.append(Statement(said, by: device, extent: group.extent))
         }
@@ -50,9 +57,12 @@ extension Coverage {
     for (statement, isSigned) in zip(new, signed) where isSigned {
       let store = statement.store
       if statement.device == device {
-        heard = .otherProcess(statement.age.started)
-      } else if table.insert(statement, over: isRefuted) {
-        forgetStart(of: statement.device, if: isRefuted)
+        let start = statement.age.started
+        heard = .otherProcess(isTooFarAhead(start) ? nil : start)
+      } else if table.insert(
+        statement, at: now.monotonicMilliseconds, replacing: isReplaced)
+      {
+        replaceShown(of: statement.device, by: statement.age.started, isReplaced)
         untold.insert(store)
         believe(statement, received: received)
       }
@@ -190,7 +200,7 @@ extension Coverage {
     let known = unmatched.contains(store) ? nil : self.own[store]?.digest
     let digest = known ?? Extent.digest(of: covered.vector)
     let extent = Extent(store, digest: digest, entries: covered.latest)
-    if table.insert(sign(extent, StatementAge(started: started, number: number))) {
+    if table.insert(sign(extent, StatementAge(started: started, number: number)), at: now) {
       untold.insert(store)
     }
   }

@@ -39,6 +39,25 @@ struct Coverage {
     var asked: [StoreIdentifier: (digest: Digest128, at: UInt64)] = [:]
   }
 
+  /// A process that was heard, and when, by the monotonic clock.
+  struct HeardProcess {
+    var started: HybridTime
+    var at: UInt64
+
+    /// Whether a process with an earlier start replaces it: its own is `isRefuted`, too far ahead of
+    /// a time that is certain, and by that time the other started after this one was heard.
+    func isReplaced(
+      by start: HybridTime, at now: Instant, isRefuted: (HybridTime) -> Bool
+    ) -> Bool {
+      let heard =
+        Int64(clamping: now.wallMilliseconds)
+        - Int64(clamping: now.monotonicMilliseconds - min(at, now.monotonicMilliseconds))
+      return start < started
+        && Int64(clamping: start.milliseconds) >= heard - Limits.clockDifferenceMilliseconds
+        && isRefuted(started)
+    }
+  }
+
   /// The last contact with a device since the start.
   struct Meeting {
     /// Since 1970.
@@ -59,8 +78,8 @@ struct Coverage {
   var memberCount = 0
   private(set) var meetings: [DeviceID: Meeting] = [:]
   private var known: [DeviceID: [StoreIdentifier: Known]] = [:]
-  /// The last start that a session showed, by device.
-  private var shown: [DeviceID: HybridTime] = [:]
+  /// The last processes that sessions showed, by device.
+  private var shown: [DeviceID: HeardProcess] = [:]
   var peers: [SessionID: Peer] = [:]
   var table = StatementTable()
   /// Own vectors when last compared.
@@ -203,12 +222,12 @@ struct Coverage {
   /// speaks; words of another are ignored. A nil `started` means the same process.
   mutating func hear(
     _ vector: [ChainID: UInt64], of store: StoreIdentifier, isWhole: Bool, on session: SessionID,
-    started: HybridTime?, isKnown: (ChainID) -> Bool
+    started: HybridTime?, at now: UInt64, isKnown: (ChainID) -> Bool
   ) {
     guard let peer = peers[session] else { return }
     if isWhole {
       peers[session]?.started = started
-      if peer.isMember { shown[peer.device] = started }
+      if peer.isMember { shown[peer.device] = started.map { HeardProcess(started: $0, at: now) } }
     }
     guard let process = peers[session]?.started, process == started ?? process else { return }
     let vector = vector.filter { isKnown($0.key) }
@@ -219,9 +238,11 @@ struct Coverage {
     }
   }
 
-  /// Forgets a process that a session showed, if its start is refuted.
-  mutating func forgetStart(of device: DeviceID, if isRefuted: (HybridTime) -> Bool) {
-    if let start = shown[device], isRefuted(start) { shown[device] = nil }
+  /// Counts a process for a device from now on, if it replaces the one that a session showed.
+  mutating func replaceShown(
+    of device: DeviceID, by start: HybridTime, _ isReplaced: (HeardProcess, HybridTime) -> Bool
+  ) {
+    if let process = shown[device], isReplaced(process, start) { shown[device]?.started = start }
   }
 
   // MARK: Words that are passed on
@@ -235,7 +256,7 @@ struct Coverage {
     if let peer = peers.values.first(where: { $0.device == device && $0.isMember }) {
       guard peer.started == started else { return }
     } else if let shown = shown[device] {
-      guard started >= shown else { return }
+      guard started >= shown.started else { return }
     }
     var old = known[device]?[store]
     if old?.started != started { old = nil }

@@ -5,6 +5,8 @@ struct StatementTable {
   private struct Held {
     var statement: Statement
     var change: UInt64
+    /// When it was taken in, by the monotonic clock.
+    var at: UInt64
   }
 
   private var held: [StoreIdentifier: [DeviceID: Held]] = [:]
@@ -24,26 +26,29 @@ struct StatementTable {
 
   var stores: some Sequence<StoreIdentifier> { held.keys }
 
-  /// Whether a statement of this age is later than the one held, or that one's start is refuted.
+  /// Whether a statement of this age is later than the one held, or of a process that replaces that
+  /// one's.
   func takes(
     _ age: StatementAge, of device: DeviceID, _ store: StoreIdentifier,
-    over isRefuted: (HybridTime) -> Bool
+    replacing isReplaced: (Coverage.HeardProcess, HybridTime) -> Bool
   ) -> Bool {
-    guard let held = self[store, device]?.age else { return true }
-    return held < age || held != age && isRefuted(held.started)
+    guard let held = held[store]?[device] else { return true }
+    let process = Coverage.HeardProcess(started: held.statement.age.started, at: held.at)
+    return held.statement.age < age || isReplaced(process, age.started)
   }
 
   /// Replaces the device's statement. Returns false if the new one is not taken, or has no space.
   mutating func insert(
-    _ statement: Statement, over isRefuted: (HybridTime) -> Bool = { _ in false }
+    _ statement: Statement, at now: UInt64,
+    replacing isReplaced: (Coverage.HeardProcess, HybridTime) -> Bool = { _, _ in false }
   ) -> Bool {
     let old = self[statement.store, statement.device]
-    guard takes(statement.age, of: statement.device, statement.store, over: isRefuted),
+    guard takes(statement.age, of: statement.device, statement.store, replacing: isReplaced),
       old != nil || count < Limits.statements
     else { return false }
     changes += 1
     held[statement.store, default: [:]][statement.device] = Held(
-      statement: statement, change: changes)
+      statement: statement, change: changes, at: now)
     digests[statement.store] = nil
     if old == nil { count += 1 }
     return true

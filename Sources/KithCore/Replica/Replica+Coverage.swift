@@ -110,14 +110,14 @@ extension Replica {
     let stores = stores
     let timeKeeper = timeKeeper
     switch coverage.hear(
-      statements, in: account, isTooFarAhead: { timeKeeper.wait(for: $0) != nil },
+      statements, in: account, at: now, isTooFarAhead: { timeKeeper.wait(for: $0) != nil },
       isRefuted: timeKeeper.refutes, isKnown: { stores[$0] != nil },
       received: { stores[$0]?.log.chains[$1]?.received ?? 0 }, with: repeater)
     {
     case .forged: return false
     case .taken: break
-    case .otherProcess(let reading):
-      self.timeKeeper.witness(reading)
+    case .otherProcess(let start):
+      if let start { self.timeKeeper.witness(start) }
       if coverage.mayStartAnew(at: now.monotonicMilliseconds) {
         startCoverage()
         sendHaves()
@@ -154,7 +154,7 @@ extension Replica {
     links[id]?.note(vector, of: identifier, isWhole: isWhole) { chains[$0] != nil }
     coverage.hear(
       links[id]?[identifier].vector ?? [:], of: identifier, isWhole: isWhole, on: id,
-      started: started, isKnown: { chains[$0] != nil })
+      started: started, at: now.monotonicMilliseconds, isKnown: { chains[$0] != nil })
   }
 
   /// Counts what peers told of chains that are known only now.
@@ -163,7 +163,7 @@ extension Replica {
     for id in links.keys where exchanges(id) {
       coverage.hear(
         links[id]?[identifier].vector ?? [:], of: identifier, isWhole: false, on: id, started: nil,
-        isKnown: { chains[$0] != nil })
+        at: now.monotonicMilliseconds, isKnown: { chains[$0] != nil })
     }
   }
 

@@ -230,7 +230,7 @@ import Testing
     try expect(extent.body, "extent", in: title)
     try expect(statement.signature.bytes, "signature", in: title)
     var table = StatementTable()
-    let isNews = table.insert(statement)
+    let isNews = table.insert(statement, at: 0)
     #expect(isNews)
     let held = table.digest(of: store)
     try expect(held.bytes, "digest of the statements held", in: title)
