@@ -1,4 +1,3 @@
-internal import Foundation
 internal import Kith
 public import ServiceLifecycle
 

@@ -1,7 +1,6 @@
 internal import Foundation
 public import Kith
 internal import KithCrypto
-internal import Synchronization
 
 extension UserDefaultsMirror {
   /// Compares both sides, and copies the changes since the last comparison.

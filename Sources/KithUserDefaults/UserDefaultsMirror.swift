@@ -1,4 +1,3 @@
-internal import Foundation
 public import Kith
 internal import KithCrypto
 internal import Synchronization

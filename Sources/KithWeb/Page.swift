@@ -4,7 +4,6 @@ import Kith
 import KithCommands
 import KithCore
 import NIOCore
-import ServiceLifecycle
 
 /// The requests of the page, which are those of the commands: each asks the node that has the
 /// directory open.

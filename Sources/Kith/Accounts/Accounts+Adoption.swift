@@ -1,7 +1,5 @@
 internal import KithCore
 internal import KithStorage
-internal import Logging
-internal import Synchronization
 
 extension AccountsDirectory {
   /// For a process to release the local stores, or to serve its control socket.

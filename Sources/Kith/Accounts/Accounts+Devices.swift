@@ -1,6 +1,5 @@
 internal import KithCore
 public import KithCrypto
-internal import Synchronization
 
 extension Accounts {
   /// The devices that are members only through another.

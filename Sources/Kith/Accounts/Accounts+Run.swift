@@ -1,8 +1,5 @@
 internal import KithCore
-internal import Logging
-internal import NIOCore
 internal import ServiceLifecycle
-internal import Synchronization
 
 extension Accounts {
   /// Used if the kernel reports no changes.

@@ -1,6 +1,5 @@
 public import KithCore
 internal import KithStorage
-internal import Synchronization
 
 extension Accounts {
   private static let longestFollow = Duration.seconds(30)

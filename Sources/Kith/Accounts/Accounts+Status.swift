@@ -1,5 +1,4 @@
 public import KithCore
-internal import Synchronization
 
 extension Accounts {
   /// The status of the node and its peers.

@@ -1,14 +1,9 @@
+internal import FoundationEssentials
 public import KithCore
 internal import KithStorage
 public import Logging
 public import ServiceLifecycle
 internal import Synchronization
-
-#if canImport(FoundationEssentials)
-  internal import FoundationEssentials
-#else
-  internal import Foundation
-#endif
 
 /// The stores of the account that is signed in on this host: one account, or none.
 ///

@@ -1,11 +1,6 @@
+internal import FoundationEssentials
 internal import KithCore
 internal import KithStorage
-
-#if canImport(FoundationEssentials)
-  internal import FoundationEssentials
-#else
-  internal import Foundation
-#endif
 
 /// The directory of a user's accounts on this host.
 ///

@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-  internal import FoundationEssentials
-#else
-  package import Foundation
-#endif
+internal import FoundationEssentials
 
 /// The directory of programs and commands that name none.
 package enum UsualDirectory {

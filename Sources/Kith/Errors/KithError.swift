@@ -1,10 +1,5 @@
+public import FoundationEssentials
 public import KithCrypto
-
-#if canImport(FoundationEssentials)
-  public import FoundationEssentials
-#else
-  public import Foundation
-#endif
 
 /// An error of Kith, with the reason, the limit and the remedy.
 ///

@@ -1,5 +1,4 @@
 internal import KithCore
-internal import Synchronization
 
 extension Node: NodeAccess {
   package func perform(

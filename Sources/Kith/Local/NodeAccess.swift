@@ -1,11 +1,6 @@
+internal import FoundationEssentials
 package import KithCore
 internal import Synchronization
-
-#if canImport(FoundationEssentials)
-  internal import FoundationEssentials
-#else
-  internal import Foundation
-#endif
 
 /// A node that answers requests: this process's ``Node``, or another program's (``LocalClient``,
 /// ``RemoteNode``).

@@ -1,10 +1,5 @@
+package import FoundationEssentials
 package import KithCore
-
-#if canImport(FoundationEssentials)
-  package import FoundationEssentials
-#else
-  package import Foundation
-#endif
 
 /// A request to a node, by the command line or by another program of the host.
 ///

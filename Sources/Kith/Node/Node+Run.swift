@@ -1,9 +1,7 @@
 internal import KithCore
 internal import KithNetwork
-internal import Logging
 internal import NIOPosix
 internal import ServiceLifecycle
-internal import Synchronization
 
 extension Node {
   /// Listens, dials and exchanges changes, until the task is cancelled or its service group shuts

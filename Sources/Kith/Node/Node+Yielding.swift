@@ -1,5 +1,3 @@
-internal import Synchronization
-
 extension Node {
   /// Whether the program gives the directory to a node that insists on it.
   enum Yielding {

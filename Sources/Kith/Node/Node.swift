@@ -2,8 +2,6 @@ package import KithCore
 internal import KithCrypto
 internal import KithNetwork
 internal import KithStorage
-internal import Logging
-internal import NIOPosix
 internal import ServiceLifecycle
 internal import Synchronization
 

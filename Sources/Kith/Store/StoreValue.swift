@@ -1,10 +1,5 @@
+public import FoundationEssentials
 public import KithCore
-
-#if canImport(FoundationEssentials)
-  public import FoundationEssentials
-#else
-  public import Foundation
-#endif
 
 /// A type whose values a store can hold under a ``StoreKey``.
 ///

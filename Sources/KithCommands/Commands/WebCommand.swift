@@ -1,6 +1,5 @@
 import ArgumentParser
 import Kith
-import KithTerminal
 
 struct WebCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

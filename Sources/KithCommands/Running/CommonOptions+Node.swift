@@ -1,4 +1,3 @@
-import Foundation
 package import Kith
 import KithStorage
 import KithTerminal

@@ -1,5 +1,3 @@
-internal import KithCrypto
-
 extension ChangeSetLog {
   func isWithheld(_ device: DeviceID) -> Bool { withheld.contains(device) }
 

@@ -1,5 +1,3 @@
-internal import KithCrypto
-
 /// The time that a device tells in its hello and in every `Have`.
 package struct ToldTime: Hashable, Sendable {
   /// The device's generation and the time that it uses; the counter is zero.

@@ -1,5 +1,3 @@
-internal import KithCrypto
-
 /// A record with only its valid signatures. The costly check needs no state, so no lock.
 struct CheckedRecord: Sendable {
   let record: Record

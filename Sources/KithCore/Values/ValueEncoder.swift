@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
+import FoundationEssentials
 
 /// Writes the canonical encoding backwards, so that each length is known when it is needed and the
 /// work stays linear in the nesting.

@@ -1,5 +1,4 @@
 internal import KithCore
-internal import KithCrypto
 
 enum DialTarget: Hashable, Comparable, Sendable {
   case address(PeerAddress)

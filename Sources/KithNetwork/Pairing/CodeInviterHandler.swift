@@ -1,5 +1,4 @@
 internal import KithCore
-internal import KithCrypto
 internal import NIOCore
 
 /// The inviter's side of a ``CodeExchange``, then the handshake under its key.

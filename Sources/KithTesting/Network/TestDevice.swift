@@ -2,7 +2,6 @@ public import Kith
 public import KithCore
 public import KithCrypto
 internal import KithSimulator
-internal import Synchronization
 
 /// One device of a ``TestAccount``.
 public struct TestDevice: Sendable {

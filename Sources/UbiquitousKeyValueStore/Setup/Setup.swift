@@ -1,7 +1,6 @@
 #if !canImport(Darwin)
   internal import Foundation
   internal import Kith
-  internal import Logging
   internal import Synchronization
 
   /// The program's configuration, fixed at the first use of the store.

@@ -1,6 +1,5 @@
 #if !canImport(Darwin)
   internal import Kith
-  internal import Logging
 
   /// A store of Kith.
   struct StoreBacking: Backing {

@@ -1,10 +1,5 @@
+internal import FoundationEssentials
 internal import KithCore
-
-#if canImport(FoundationEssentials)
-  internal import FoundationEssentials
-#else
-  internal import Foundation
-#endif
 
 /// A place of an encoded value, while it is encoded. `PropertyListSerialization` would take a tenth
 /// of a second for a full store.

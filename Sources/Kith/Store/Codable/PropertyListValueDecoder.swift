@@ -1,10 +1,5 @@
+internal import FoundationEssentials
 internal import KithCore
-
-#if canImport(FoundationEssentials)
-  internal import FoundationEssentials
-#else
-  internal import Foundation
-#endif
 
 /// Decodes any `Decodable` type; the reverse of ``EncodingNode``.
 struct PropertyListValueDecoder: Decoder, SingleValueDecodingContainer {
