@@ -61,7 +61,11 @@ enum Backend: CaseIterable {
         at: directory.device, secrets: newSecrets(), initial: [])
       try body(
         Subject(
-          device.storage, failing: { try ($0 as? SQLiteStorage)?.limitPages($1 ? 1 : nil) },
+          device.storage,
+          failing: {
+            try ($0 as? SQLiteStorage)?
+              .execute("PRAGMA max_page_count = \($1 ? 1 : 0x3fff_ffff)")
+          },
           reopen: {
             try device.close()
             device = try DeviceDirectory.open(at: directory.device)

@@ -194,7 +194,7 @@ extension CommitWriter {
       try statements.run(
         "UPDATE change_set SET header = ?, signature = ?, checksum = ? WHERE id = ?",
         header.blob, signature.blob,
-        RowChecksum.of(ChangeSetName(reference), header: header, signature: signature),
+        RowChecksum.of(reference, header: header, signature: signature),
         .integer(slot.id))
     } else {
       pending = PendingHeader(key: key, header: header, signature: signature)
@@ -213,18 +213,11 @@ extension CommitWriter {
       reference.device.bytes.blob, reference.incarnation.rawValue.signed,
       reference.sequence.signed, reference.digest.bytes.blob,
       entry.map { .integer(Int64($0.index)) } ?? .null, header.header.blob, header.signature.blob,
-      RowChecksum.of(
-        ChangeSetName(reference), header: header.header, signature: header.signature),
-      entry.map { Self.checksum(of: reference, $0.index, $0.box) } ?? .null,
+      RowChecksum.of(reference, header: header.header, signature: header.signature),
+      entry.map { RowChecksum.of(reference, index: $0.index, box: $0.box) } ?? .null,
       entry?.box.blob ?? .null)
     index.lastChangeSet = max(index.lastChangeSet, slot.id)
     index.changeSets[header.key] = slot
-  }
-
-  private static func checksum(
-    of reference: ChangeSetReference, _ index: UInt32, _ box: [UInt8]
-  ) -> Argument {
-    RowChecksum.of(digest: reference.digest.bytes, index: index, box: box)
   }
 
   /// Returns a row of a change set that this commit removes, or a new one. No other mutation of the
@@ -261,13 +254,13 @@ extension CommitWriter {
     if slot.inlineIndex == entry || (slot.inlineIndex == nil && !slot.hasMore) {
       try statements.run(
         "UPDATE change_set SET entry_index = ?, entry_checksum = ?, entry_box = ? WHERE id = ?",
-        .integer(Int64(entry)), Self.checksum(of: reference, entry, box), box.blob,
+        .integer(Int64(entry)), RowChecksum.of(reference, index: entry, box: box), box.blob,
         .integer(slot.id))
       slot.inlineIndex = entry
     } else {
       try statements.run(
         "INSERT OR REPLACE INTO entry VALUES ((?1 << 32) | ?2, ?1, ?3, ?4)", .integer(slot.id),
-        .integer(Int64(entry)), Self.checksum(of: reference, entry, box), box.blob)
+        .integer(Int64(entry)), RowChecksum.of(reference, index: entry, box: box), box.blob)
       slot.hasMore = true
     }
     index.changeSets[key] = slot
@@ -298,13 +291,5 @@ extension CommitWriter {
     try statements.run(
       "DELETE FROM entry WHERE id BETWEEN ?1 << 32 AND (?1 << 32) | 4294967295",
       .integer(slot.id))
-  }
-}
-
-extension ChangeSetName {
-  init(_ reference: ChangeSetReference) {
-    self.init(
-      device: reference.device.bytes, incarnation: reference.incarnation.rawValue.signed,
-      sequence: reference.sequence.signed, digest: reference.digest.bytes)
   }
 }

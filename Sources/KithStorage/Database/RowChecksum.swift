@@ -1,4 +1,5 @@
 import GRDB
+import KithCore
 import KithCrypto
 
 /// Detects flipped bits: the first 8 bytes of the BLAKE2b-256 of all columns, with kind and length.
@@ -36,24 +37,17 @@ enum RowChecksum {
 
   /// Without the row id and the entry in the row.
   static func of(
-    _ reference: ChangeSetName, header: [UInt8], signature: [UInt8]
+    _ reference: ChangeSetReference, header: [UInt8], signature: [UInt8]
   ) -> Argument {
     of(
-      .blob(reference.device), reference.incarnation, reference.sequence, .blob(reference.digest),
-      .blob(header), .blob(signature))
+      reference.device.bytes.blob, reference.incarnation.rawValue.signed,
+      reference.sequence.signed, reference.digest.bytes.blob, header.blob, signature.blob)
   }
 
   /// In either table.
-  static func of(digest: [UInt8], index: UInt32, box: [UInt8]) -> Argument {
-    of(.blob(digest), .integer(Int64(index)), .blob(box))
+  static func of(_ reference: ChangeSetReference, index: UInt32, box: [UInt8]) -> Argument {
+    of(reference.digest.bytes.blob, .integer(Int64(index)), box.blob)
   }
-}
-
-struct ChangeSetName {
-  var device: [UInt8]
-  var incarnation: Argument
-  var sequence: Argument
-  var digest: [UInt8]
 }
 
 extension Argument {

@@ -105,7 +105,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
       FROM change_set WHERE id = ?
       """, slot.id
     ) { found = ChangeSetRow($0, from: 0) }
-    guard let row = found, row.isSound, row.reference == reference else { throw damaged }
+    guard let row = found, row.reference == reference else { throw damaged }
     var changeSet = StoredChangeSet(header: row.header, signature: row.signature)
     if let index = slot.inlineIndex {
       guard let entry = row.entry, entry.index == index else { throw damaged }
@@ -255,12 +255,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     }
   }
 
-  /// For tests of a full disk; nil: no bound.
-  func limitPages(_ pages: Int?) throws(StorageError) {
-    try execute("PRAGMA max_page_count = \(pages ?? 0x3fff_ffff)")
-  }
-
-  /// For tests that damage the database.
+  /// For tests that damage the database or fill the disk.
   func execute(_ sql: String) throws(StorageError) {
     try withDatabase { database, _ in try database.execute(sql: sql) }
   }

@@ -210,8 +210,7 @@ struct SnapshotReader {
       index.lastChangeSet = max(index.lastChangeSet, id)
       let (number, again) = (row.integer(1), row.integer(2))
       let found = ChangeSetRow(row, from: 3)
-      guard number == again, let store = storesByRow[number], let reference = found.reference,
-        found.isSound
+      guard number == again, let store = storesByRow[number], let reference = found.reference
       else {
         index.damaged.changeSets.append(id)
         // One of both names the store.
@@ -362,41 +361,31 @@ extension SnapshotReader {
 /// Columns: `device, incarnation, sequence, digest, header, signature, checksum, entry_index,
 /// entry_checksum, entry_box`.
 struct ChangeSetRow {
+  /// Nil if anything but the entry is damaged.
   let reference: ChangeSetReference?
   let header: [UInt8]
   let signature: [UInt8]
-  /// Whether all but the entry is sound.
-  let isSound: Bool
   let holdsEntry: Bool
   /// Nil if damaged or absent.
-  let entry: (index: UInt32, box: [UInt8])?
+  let entry: EntryRow?
 
   init(_ row: StatementRow, from first: Int32) {
-    let (device, digest) = (row.bytes(first), row.bytes(first + 3))
-    let (incarnation, sequence) = (row.integer(first + 1), row.integer(first + 2))
     header = row.bytes(first + 4)
     signature = row.bytes(first + 5)
-    let name = ChangeSetName(
-      device: device, incarnation: .integer(incarnation), sequence: .integer(sequence),
-      digest: digest)
-    isSound =
-      RowChecksum.of(name, header: header, signature: signature).number == row.integer(first + 6)
-    if let device = try? DeviceID(device), let digest = try? Digest256(digest) {
-      reference = ChangeSetReference(
-        device: device, incarnation: Incarnation(rawValue: UInt64(bitPattern: incarnation)),
-        sequence: UInt64(bitPattern: sequence), digest: digest)
-    } else {
-      reference = nil
-    }
     holdsEntry = !(first + 7...first + 9).allSatisfy(row.isNull)
-    let box = holdsEntry ? row.bytes(first + 9) : []
-    if holdsEntry, let index = UInt32(exactly: row.integer(first + 7)),
-      RowChecksum.of(digest: digest, index: index, box: box).number == row.integer(first + 8)
-    {
-      entry = (index, box)
-    } else {
-      entry = nil
+    let named = try? ChangeSetReference(
+      device: DeviceID(row.bytes(first)),
+      incarnation: Incarnation(rawValue: UInt64(bitPattern: row.integer(first + 1))),
+      sequence: UInt64(bitPattern: row.integer(first + 2)),
+      digest: Digest256(row.bytes(first + 3)))
+    guard let named,
+      RowChecksum.of(named, header: header, signature: signature).number == row.integer(first + 6)
+    else {
+      (reference, entry) = (nil, nil)
+      return
     }
+    reference = named
+    entry = holdsEntry ? EntryRow(row, from: first + 7, of: named) : nil
   }
 }
 
@@ -410,8 +399,7 @@ struct EntryRow {
     guard let index = UInt32(exactly: row.integer(first)) else { return nil }
     let box = row.bytes(first + 2)
     guard
-      RowChecksum.of(digest: reference.digest.bytes, index: index, box: box).number
-        == row.integer(first + 1)
+      RowChecksum.of(reference, index: index, box: box).number == row.integer(first + 1)
     else { return nil }
     self.index = index
     self.box = box
