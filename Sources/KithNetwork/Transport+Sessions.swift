@@ -30,13 +30,9 @@ extension Transport {
     link?.close()
   }
 
-  /// Makes the peer wait. Messages already read may still come.
-  package func pauseReading(_ id: SessionID) {
-    registry.withLock { $0.link(of: id) }?.setReading(false)
-  }
-
-  package func resumeReading(_ id: SessionID) {
-    registry.withLock { $0.link(of: id) }?.setReading(true)
+  /// Makes the peer wait, or goes on. Messages already read may still come.
+  package func setReading(_ id: SessionID, _ isReading: Bool) {
+    registry.withLock { $0.link(of: id) }?.setReading(isReading)
   }
 
   /// True if the peer's static key was unknown or its epoch older, and it was not promoted.

@@ -13,8 +13,8 @@ extension UserDefaultsMirror: Service {
     sync()
     defer { sync() }
     await cancelWhenGracefulShutdown {
-      await withTaskGroup(of: Void.self) { group in
-        group.addTask {
+      var bodies: [@Sendable () async -> Void] = [
+        {
           let keys = Set(self.keys.map { KeyValueStore.Key($0) })
           for await change in changes
           where change.isJoined
@@ -23,14 +23,11 @@ extension UserDefaultsMirror: Service {
             self.sync()
           }
         }
-        if let interval = self.interval {
-          group.addTask {
-            while (try? await Task.sleep(for: interval)) != nil { self.sync() }
-          }
-        }
-        await group.next()
-        group.cancelAll()
+      ]
+      if let interval = self.interval {
+        bodies.append { while (try? await Task.sleep(for: interval)) != nil { self.sync() } }
       }
+      await race(bodies)
     }
   }
 }

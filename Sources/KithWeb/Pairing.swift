@@ -184,11 +184,7 @@ final class Pairing: Sendable {
     let (answers, answer) = AsyncStream<Bool>.makeStream()
     show(
       .asking(role, device, ownFingerprint: fingerprint, notice: notice), number, asking: answer)
-    var isWanted = false
-    for await given in answers {
-      isWanted = given
-      break
-    }
+    let isWanted = await answers.first { _ in true } ?? false
     if isWanted { show(.admitting(role), number) }
     return isWanted
   }

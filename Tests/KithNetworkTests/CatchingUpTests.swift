@@ -73,7 +73,7 @@ final class ReplicaNode: TransportOwner {
   func hello() -> Hello { state.withLock { $0.replica.hello(port: 0, at: now) } }
 
   func sessionOpened(_ id: SessionID, _ peer: SessionPeer) {
-    if pausesSessions { transport?.pauseReading(id) }
+    if pausesSessions { transport?.setReading(id, false) }
     state.withLock { $0.live.append(id) }
     input(.connected(id, peer))
   }
@@ -134,7 +134,7 @@ struct CatchingUpTests {
       try await eventually("asked") { one.state.withLock { $0.haves } > 0 }
       #expect(transports[0].statistics.overflows == 0)
       try await eventually("met") { two.live.count == 1 }
-      transports[1].resumeReading(two.live[0])
+      transports[1].setReading(two.live[0], true)
       try await eventually("caught up") {
         two.state.withLock { state in
           state.replica.storeIdentifiers.allSatisfy { !state.replica.view(of: $0).isEmpty }

@@ -74,7 +74,7 @@ struct SessionTests {
     configuration.queueLimit = 32 << 20
     try await withSession(one, two, configuration) { transports in
       let (sender, receiver) = (one.live[0], two.live[0])
-      transports[1].pauseReading(receiver)
+      transports[1].setReading(receiver, false)
       let message = [UInt8](repeating: 1, count: 1 << 20)
       transports[0].awaitRoom(sender)
       try await eventually("room at once") { one.state.withLock { $0.roomCount } == 1 }
@@ -82,15 +82,15 @@ struct SessionTests {
       transports[0].awaitRoom(sender)
       try await eventually("not writable") { one.state.withLock { $0.writable.last } == false }
       #expect(one.state.withLock { $0.roomCount } == 1)
-      transports[1].resumeReading(receiver)
+      transports[1].setReading(receiver, true)
       try await eventually("writable") { one.state.withLock { $0.writable.last } == true }
       try await eventually("room") { one.state.withLock { $0.roomCount } == 2 }
       try await eventually("all came") { two.received.count == 16 }
-      transports[1].pauseReading(receiver)
+      transports[1].setReading(receiver, false)
       for _ in 0..<64 { transports[0].send(sender, message) }
       try await eventually("overflow") { transports[0].statistics.overflows == 1 }
       try await eventually("closed") { one.state.withLock { $0.closedCount } > 0 }
-      transports[1].resumeReading(receiver)
+      transports[1].setReading(receiver, true)
       try await eventually("closed there too") { two.state.withLock { $0.closedCount } > 0 }
     }
   }
@@ -106,7 +106,7 @@ struct SessionTests {
         try await eventually("message \(count)") { two.received.count >= count }
         #expect(two.received.count == count)
         if count == 20 { two.state.withLock { $0.pauses = false } }
-        transports[1].resumeReading(two.live[0])
+        transports[1].setReading(two.live[0], true)
       }
       try await eventually("the rest") { two.received.count == messages.count }
       #expect(two.received == messages)

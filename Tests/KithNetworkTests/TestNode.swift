@@ -84,7 +84,7 @@ final class TestNode: TransportOwner {
       if !state.echoes { state.received.append(message) }
       return (state.echoes, state.pauses)
     }
-    if pauses { transport?.pauseReading(id) }
+    if pauses { transport?.setReading(id, false) }
     if echoes { transport?.send(id, message) }
   }
 

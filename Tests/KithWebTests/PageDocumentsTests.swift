@@ -1,8 +1,8 @@
 import Foundation
-import Kith
 import KithCommands
 import Testing
 
+@testable import Kith
 @testable import KithWeb
 
 @Suite struct PageDocumentsTests {

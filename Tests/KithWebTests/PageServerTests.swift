@@ -1,6 +1,5 @@
 import Foundation
 import Kith
-import KithCommands
 import KithCore
 import KithTestSupport
 import Logging
@@ -8,6 +7,7 @@ import ServiceLifecycle
 import Synchronization
 import Testing
 
+@testable import KithCommands
 @testable import KithWeb
 
 /// The page's server on loopback, over the stores of a real directory.

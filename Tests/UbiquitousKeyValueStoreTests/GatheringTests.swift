@@ -1,10 +1,10 @@
 import Foundation
-import Kith
 import KithTestSupport
 import KithTesting
 import Synchronization
 import Testing
 
+@testable import Kith
 @testable import UbiquitousKeyValueStore
 
 /// Changes that come within a moment are told as one.

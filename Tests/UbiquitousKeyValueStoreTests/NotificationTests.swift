@@ -1,9 +1,9 @@
 import Foundation
-import Kith
 import KithTestSupport
 import KithTesting
 import Testing
 
+@testable import Kith
 @testable import UbiquitousKeyValueStore
 
 /// The notifications that programs get, when, and how often.

@@ -1,9 +1,9 @@
 import Foundation
-import Kith
 import KithTestSupport
 import KithTesting
 import Testing
 
+@testable import Kith
 @testable import UbiquitousKeyValueStore
 
 /// Values that have no room, and values that the disk refuses.

@@ -68,7 +68,7 @@ extension Accounts {
   /// The node of the stores, after a change of it that goes on; also as `account` if somebody is
   /// signed in.
   func seated() async throws(KithError) -> (node: any NodeAccess, account: (any NodeAccess)?) {
-    let now = try await BlockingThread.run {
+    let now = await BlockingThread.run {
       self.moving.withLock { _ in self.state.withLock { $0 } }
     }
     if now.isClosed { throw .closedNode }

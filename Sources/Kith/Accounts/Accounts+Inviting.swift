@@ -45,11 +45,9 @@ extension Accounts {
         } onJoinRequest: { joiner in
           let (answers, answer) = AsyncStream<Bool>.makeStream()
           asking.yield(Invitation.Candidate(joiner, answer))
-          for await isWanted in answers {
-            if isWanted { accepted.raise() }
-            return isWanted
-          }
-          return false
+          let isWanted = await answers.first { _ in true } ?? false
+          if isWanted { accepted.raise() }
+          return isWanted
         }.id
       }
       for await open in openings {

@@ -76,14 +76,9 @@ extension Accounts {
       }
       let retryAt = state.withLock { $0.owed?.retryAt }
       let next = retryAt ?? (isTold ? nil : .now + Self.lookInterval)
-      await withTaskGroup(of: Void.self) { group in
-        group.addTask { await self.moved.wait(after: version) }
-        if let next {
-          group.addTask { try? await Task.sleep(until: next, clock: .continuous) }
-        }
-        await group.next()
-        group.cancelAll()
-      }
+      var bodies: [@Sendable () async -> Void] = [{ await self.moved.wait(after: version) }]
+      if let next { bodies.append { try? await Task.sleep(until: next, clock: .continuous) } }
+      await race(bodies)
     }
   }
 

@@ -36,35 +36,19 @@ extension Accounts {
         // A status costs digests of stores, and a busy node commits hundreds of times in a second.
         if !isFirst { try? await Task.sleep(for: Self.statusInterval) }
         isFirst = false
-        let moment = Moment(self)
+        // Read before the status, so that no change is missed.
+        let move = self.moved.version
+        let progress = self.state.withLock { $0.seat.service }.progress
+        let step = progress.version
         // Another process may be about to serve the directory.
         if let report = try? await self.report(), report != last { return report }
-        await moment.pass()
+        await race([
+          { await self.moved.wait(after: move) }, { await progress.wait(after: step) },
+        ])
       }
       return nil
     }
   }
 
   private static let statusInterval = Duration.milliseconds(100)
-
-  /// Read before the status, so that no change is missed.
-  private struct Moment {
-    let moved: (signal: Signal, version: UInt64)
-    let progress: (signal: Signal, version: UInt64)
-
-    init(_ accounts: Accounts) {
-      moved = (accounts.moved, accounts.moved.version)
-      let signal = accounts.state.withLock { $0.seat.service }.progress
-      progress = (signal, signal.version)
-    }
-
-    func pass() async {
-      await withTaskGroup(of: Void.self) { group in
-        group.addTask { [moved] in await moved.signal.wait(after: moved.version) }
-        group.addTask { [progress] in await progress.signal.wait(after: progress.version) }
-        await group.next()
-        group.cancelAll()
-      }
-    }
-  }
 }

@@ -26,7 +26,7 @@ extension AccountsDirectory {
     guard DeviceDirectory.holdsDevice(path) else { return .signedIn(directory: ".") }
     var random = SystemRandom()
     let name = random.draw(Digest128.self).hex
-    try KithError.mapping(SmallFile.makeDirectory(path + "/accounts"))
+    try KithError.mapping(Files.makePrivateDirectory(path + "/accounts"))
     return .signedIn(directory: "accounts/" + name)
   }
 
@@ -92,12 +92,10 @@ extension AccountsDirectory {
       let path = directory(of: place)
       let summary = try await join(path) { summary async throws(KithError) in
         try note(place, summary, first)
-        do throws(KithError) {
+        let result = await Result(awaiting: { () async throws(KithError) in
           try await arrive(place)
-          arrival.withLock { $0 = .success(()) }
-        } catch {
-          arrival.withLock { $0 = .failure(error) }
-        }
+        })
+        arrival.withLock { $0 = result }
       }
       return (summary, path, arrival.withLock { $0 } ?? .success(()))
     } catch {

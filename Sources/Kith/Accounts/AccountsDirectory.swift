@@ -55,7 +55,7 @@ struct AccountsDirectory: Sendable {
   }
 
   func prepare() throws(KithError) {
-    try KithError.mapping(SmallFile.makeDirectory(path))
+    try KithError.mapping(Files.makePrivateDirectory(path))
   }
 
   func place() throws(KithError) -> Place {

@@ -24,13 +24,10 @@ final class CarrierRunner: Sendable {
     while !Task.isCancelled, !engine.progress.isFinished {
       let list = inUse
       begin(list)
-      await withTaskGroup(of: Void.self) { group in
-        for worker in workers.withLock({ $0 }) { group.addTask { await worker.run() } }
-        group.addTask { for await () in self.engine.progress where self.inUse != list { return } }
-        // A worker ends only with the task.
-        await group.next()
-        group.cancelAll()
-      }
+      // A worker ends only with the task.
+      let works = workers.withLock { $0 }.map { worker in { @Sendable in await worker.run() } }
+      await race(
+        works + [{ for await () in self.engine.progress where self.inUse != list { return } }])
     }
   }
 
@@ -39,16 +36,14 @@ final class CarrierRunner: Sendable {
     defer { desk.inUse = [] }
     let workers = workers.withLock { $0 }.filter { desk.problem(of: $0.id) == nil }
     guard !workers.isEmpty else { return }
-    await withTaskGroup(of: Void.self) { group in
-      group.addTask {
-        await withTaskGroup(of: Void.self) { inner in
-          for worker in workers { inner.addTask { await worker.run(isStopping: true) } }
+    await race([
+      {
+        await withTaskGroup(of: Void.self) { group in
+          for worker in workers { group.addTask { await worker.run(isStopping: true) } }
         }
-      }
-      group.addTask { try? await Task.sleep(for: Self.lastTurn) }
-      await group.next()
-      group.cancelAll()
-    }
+      },
+      { try? await Task.sleep(for: Self.lastTurn) },
+    ])
   }
 
   private func begin(_ list: [CarrierSettings]) {

@@ -30,9 +30,9 @@ enum BlockingThread {
 
 extension BlockingThread {
   /// Runs blocking work on its own thread: Swift's shared threads are only as many as cores.
-  static func run<Result: Sendable>(
-    _ body: @escaping @Sendable () throws(KithError) -> Result
-  ) async throws(KithError) -> Result {
+  static func run<Result: Sendable, Failure>(
+    _ body: @escaping @Sendable () throws(Failure) -> Result
+  ) async throws(Failure) -> Result {
     let result = await withCheckedContinuation { continuation in
       start { continuation.resume(returning: Swift.Result(catching: body)) }
     }

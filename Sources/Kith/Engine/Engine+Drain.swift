@@ -43,8 +43,7 @@ extension Engine {
       let work = state.shell.next(at: now)
       switch work {
       case .idle: break
-      case .busy: return work
-      case .reload: return work
+      case .busy, .reload: return work
       case .round:
         state.resumeDrained()
         return work

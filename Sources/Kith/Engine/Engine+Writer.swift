@@ -7,14 +7,7 @@ extension Engine {
 
   /// Commits, sends and keeps the time until ``stopWriter()``, on its own thread, because fsync
   /// blocks and Swift's shared threads must not.
-  func runWriter() async {
-    await withCheckedContinuation { continuation in
-      BlockingThread.start {
-        self.writerLoop()
-        continuation.resume()
-      }
-    }
-  }
+  func runWriter() async { await BlockingThread.run { self.writerLoop() } }
 
   /// Returns false if the node runs already or the engine is closed.
   func beginRunning(link: any SessionLink) -> Bool {

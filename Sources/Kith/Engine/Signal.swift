@@ -87,9 +87,7 @@ extension Signal {
 extension Signal: AsyncSequence {
   struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate let signal: Signal
-    private var seen: UInt64?
-
-    fileprivate init(_ signal: Signal) { self.signal = signal }
+    fileprivate var seen: UInt64?
 
     mutating func next() async -> Void? {
       if let seen { await signal.wait(after: seen) }
@@ -98,5 +96,5 @@ extension Signal: AsyncSequence {
     }
   }
 
-  func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
+  func makeAsyncIterator() -> AsyncIterator { AsyncIterator(signal: self) }
 }

@@ -14,12 +14,10 @@ package struct LocalClient: NodeAccess {
       try RemoteNode.reach(directory)
     }
     defer { node.close() }
-    let result = await withTaskCancellationHandler { () async -> Result<NodeAnswer, KithError> in
-      do throws(KithError) {
-        return .success(try await node.perform(call, onEvent: onEvent))
-      } catch {
-        return .failure(error)
-      }
+    let result = await withTaskCancellationHandler {
+      await Result(awaiting: { () async throws(KithError) in
+        try await node.perform(call, onEvent: onEvent)
+      })
     } onCancel: {
       node.close()
     }

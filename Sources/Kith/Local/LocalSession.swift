@@ -76,8 +76,7 @@ final class LocalSession: ChannelInboundHandler {
     fileprivate func tell(_ event: NodeEvent, _ id: Int) async -> Bool {
       await send(.event(event), id)
       guard case .candidate = event else { return false }
-      for await decision in decisions { return decision }
-      return false
+      return await decisions.first { _ in true } ?? false
     }
 
     fileprivate func finish(_ reply: LocalReply, isWrite: Bool) async {

@@ -114,7 +114,7 @@ enum LocalSocket {
   /// it.
   static func servedByAnother(_ path: String) -> KithError {
     let directory = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
-    if let refusal = DeviceDirectory.refusalOfForeign(directory) { return KithError(refusal) }
+    if let refusal = Files.foreign(directory) { return KithError(refusal) }
     return KithError(
       .control, "Another user serves the control socket. Use a directory of your own.", path: path)
   }

@@ -143,24 +143,20 @@ extension NodeAccess {
     async let told: Void = {
       while let change = await waiting.next() { await onChange(change) }
     }()
-    let result: Result<NodeAnswer, KithError>
-    do throws(KithError) {
-      result = .success(
-        try await perform(.watch(store: store)) { event in
-          switch event {
-          case .values(let entries):
-            let values = entries.values
-            shown.withLock { $0 = values }
-            await onValues(values)
-          case .change(let change):
-            waiting.offer(shown.withLock { change.change(of: &$0) })?()
-          case .invitation, .wrongCode, .candidate: break
-          }
-          return false
-        })
-    } catch {
-      result = .failure(error)
-    }
+    let result = await Result(awaiting: { () async throws(KithError) in
+      try await perform(.watch(store: store)) { event in
+        switch event {
+        case .values(let entries):
+          let values = entries.values
+          shown.withLock { $0 = values }
+          await onValues(values)
+        case .change(let change):
+          waiting.offer(shown.withLock { change.change(of: &$0) })?()
+        case .invitation, .wrongCode, .candidate: break
+        }
+        return false
+      }
+    })
     waiting.finish()
     await told
     _ = try result.get()

@@ -104,7 +104,7 @@ extension NodeDoor {
   package static func wait(
     for directory: String, toBeServed isServed: Bool, within limit: Duration
   ) async throws(KithError) -> Bool {
-    try await BlockingThread.run {
+    await BlockingThread.run {
       let turn = DirectoryTurn(directory, within: limit)
       while serves(directory) != isServed { guard turn.wait() else { return false } }
       return true

@@ -431,13 +431,11 @@ final class RemoteNode: StoreService, NodeAccess {
 
   func waitUntilComplete(_ store: StoreIdentifier, timeout: Duration) async {
     let client = LocalClient(directory: directory)
-    await withTaskGroup(of: Void.self) { group in
-      group.addTask { _ = try? await client.synchronize(store.rawValue, timeout: timeout) }
-      // A stopped node does not keep the timeout.
-      group.addTask { try? await Task.sleep(for: timeout) }
-      await group.next()
-      group.cancelAll()
-    }
+    // A stopped node does not keep the timeout.
+    await race([
+      { _ = try? await client.synchronize(store.rawValue, timeout: timeout) },
+      { try? await Task.sleep(for: timeout) },
+    ])
   }
 
   var progress: Signal {

@@ -5,14 +5,12 @@ internal import ServiceLifecycle
 
 extension Node {
   /// Listens, dials and exchanges changes, until the task is cancelled or its service group shuts
-  /// down. Then it makes accepted writes durable and sends them. It may run again.
+  /// down. Then it makes accepted writes durable and sends them. It may run again. If `onAnyPort`,
+  /// it falls back to any port if its own is taken.
   ///
   /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, or `network` if it cannot listen on
   ///   an address.
-  package func run() async throws { try await run(onAnyPort: false) }
-
-  /// If `onAnyPort`, falls back to any port if its own is taken.
-  func run(onAnyPort: Bool) async throws {
+  package func run(onAnyPort: Bool = false) async throws {
     let sessions = NodeSessions(engine: engine)
     guard engine.beginRunning(link: sessions) else {
       throw KithError(.alreadyRunning, "The node runs already, or was closed.")
@@ -20,18 +18,13 @@ extension Node {
     // Before any peer is met, because it decides whose time counts.
     engine.updateClockStatus()
     async let writer: Void = engine.runWriter()
-    do {
+    let ended = await Result(awaiting: {
       try await cancelWhenGracefulShutdown { try await self.serve(sessions, onAnyPort: onAnyPort) }
-    } catch {
-      await finishCarriers()
-      engine.stopWriter()
-      await writer
-      if error is CancellationError { return }
-      throw error
-    }
+    })
     await finishCarriers()
     engine.stopWriter()
     await writer
+    do { try ended.get() } catch is CancellationError {}
   }
 
   /// A last turn on each carrier: other devices may be on only while this one is off. In a task of its

@@ -2,7 +2,6 @@ package import KithCore
 internal import KithCrypto
 internal import KithNetwork
 internal import KithStorage
-internal import ServiceLifecycle
 internal import Synchronization
 
 /// One device of an account in this process: its directory, its stores, its peers.
@@ -10,11 +9,11 @@ internal import Synchronization
 /// ```swift
 /// let node = try await Node.open(.init(directory: directory))
 /// let store = try node.store("com.example.App")
-/// try await node.run()  // or hand it to a ServiceGroup
+/// try await node.run()
 /// ```
 /// A node that does not run still writes durably, and publishes these writes once it runs and meets
 /// a peer.
-package final class Node: Service, Sendable {
+package final class Node: Sendable {
   /// For the device of one directory.
   package typealias Configuration = Accounts.Configuration
 

@@ -144,11 +144,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
   }
 
   func pauseReading(_ session: SessionID, _ isPaused: Bool) {
-    if isPaused {
-      transport?.pauseReading(session)
-    } else {
-      transport?.resumeReading(session)
-    }
+    transport?.setReading(session, !isPaused)
   }
 
   func setAddresses(_ addresses: [DeviceID: [String]]) {

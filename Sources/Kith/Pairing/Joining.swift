@@ -119,11 +119,8 @@ struct Joining: Sendable {
     channel.allowSession()
     session.begin(.join(session.id, inviter))
     let telling = Task { await tell(of: engine) }
-    var hasPulledAll = false
-    for await event in session.events {
-      if case .pulledAll = event { hasPulledAll = true }
-      break
-    }
+    let first = await session.events.first { _ in true }
+    let hasPulledAll = if case .pulledAll? = first { true } else { false }
     telling.cancel()
     engine.stopWriter()
     await writer
@@ -217,14 +214,9 @@ extension Joining.Dialling {
         eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
         logger: Logger(label: "kith.pairing") { _ in SwiftLogNoOpLogHandler() }))
     finder.start(for: options.searchTime)
-    do {
-      let channel = try await connect(with: code, by: finder, options)
-      await finder.stop()
-      return channel
-    } catch {
-      await finder.stop()
-      throw error
-    }
+    let channel = await Result(awaiting: { try await connect(with: code, by: finder, options) })
+    await finder.stop()
+    return try channel.get()
   }
 
   private func connect(

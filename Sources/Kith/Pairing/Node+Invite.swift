@@ -69,12 +69,7 @@ extension Node {
         for await left in wrongCodes { _ = await onEvent(.wrongCode(triesLeft: left)) }
       }()
       announcer?.start(InvitationAnnouncement(id: entropy.draw(), port: port))
-      let result: Result<PairingDevice, any Error>
-      do {
-        result = .success(try await admit(listener.accept(), onEvent))
-      } catch {
-        result = .failure(error)
-      }
+      let result = await Result(awaiting: { try await admit(listener.accept(), onEvent) })
       await announcer?.stop()
       await listener.close()
       continuation.finish()

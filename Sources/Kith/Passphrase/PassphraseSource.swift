@@ -40,14 +40,13 @@ package enum PassphraseSource: Sendable, Hashable {
   package static func first(
     file: String? = nil, environment: [String: String]
   ) -> PassphraseSource? {
-    func named(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
-    if let file = file ?? named(fileVariable) { return .file(file) }
-    if let directory = named("CREDENTIALS_DIRECTORY") {
+    if let file = file ?? environment.variable(fileVariable) { return .file(file) }
+    if let directory = environment.variable("CREDENTIALS_DIRECTORY") {
       let path = directory + "/" + credentialName
       // A unit may have only other credentials.
       if access(path, F_OK) == 0 { return .credential(path) }
     }
-    return named(variable) == nil ? nil : .variable(variable)
+    return environment.variable(variable) == nil ? nil : .variable(variable)
   }
 
   /// Reads the passphrase.

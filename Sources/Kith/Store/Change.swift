@@ -11,12 +11,6 @@ extension KeyValueStore {
       public var old: PropertyListValue?
       /// The value now; nil if the key shows none.
       public var new: PropertyListValue?
-
-      package init(key: String, old: PropertyListValue?, new: PropertyListValue?) {
-        self.key = key
-        self.old = old
-        self.new = new
-      }
     }
 
     /// The cause. Joined changes have the cause that ``ChangeReason`` declares last.
@@ -24,9 +18,9 @@ extension KeyValueStore {
     /// The changed keys, each with its old and new value, in order.
     public var items: [Item]
     /// The keys of this program's writes that lost, in order.
-    public var superseded: [String]
+    public var superseded: [String] = []
     /// Whether changes were joined because the consumer was slow.
-    public var isJoined: Bool
+    public var isJoined = false
 
     /// The changed keys, in order.
     ///
@@ -48,15 +42,6 @@ extension KeyValueStore {
       let name = Key(key.name)
       guard let item = items.first(where: { Key($0.key) == name }) else { return nil }
       return (key.value(in: item.old), key.value(in: item.new))
-    }
-
-    package init(
-      reason: ChangeReason, items: [Item], superseded: [String] = [], isJoined: Bool = false
-    ) {
-      self.reason = reason
-      self.items = items
-      self.superseded = superseded
-      self.isJoined = isJoined
     }
   }
 }

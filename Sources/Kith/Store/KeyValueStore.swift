@@ -101,7 +101,7 @@ public final class KeyValueStore: Sendable {
   /// ```
   ///
   /// - Complexity: O(1), copied on write.
-  public var snapshot: StoreSnapshot { StoreSnapshot(values: view.values) }
+  public var snapshot: StoreSnapshot { StoreSnapshot(dictionary: view.values) }
 
   /// The keys with a shown value, in order of their UTF-8 bytes.
   ///
@@ -326,7 +326,7 @@ public final class KeyValueStore: Sendable {
       } catch {
         let old = service
         guard error.code == .closed,
-          let next = try await BlockingThread.run({ self.replacement(of: old) })
+          let next = await BlockingThread.run({ self.replacement(of: old) })
         else { throw error }
         service = next
       }

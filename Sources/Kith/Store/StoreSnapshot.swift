@@ -10,10 +10,6 @@ public struct StoreSnapshot: Sendable, Hashable {
   /// All shown values, by ``KeyValueStore/Key``, which compares bytes.
   public let dictionary: [Key: PropertyListValue]
 
-  init(values: [Key: PropertyListValue]) {
-    dictionary = values
-  }
-
   /// Returns the value that a key showed, or nil.
   ///
   /// - Complexity: O(1).

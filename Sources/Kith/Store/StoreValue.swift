@@ -67,3 +67,19 @@ extension Optional: OptionalStoreValue where Wrapped: StoreValue {
     try self?.storedValue()
   }
 }
+
+extension PropertyListValue {
+  /// The name of the value's kind in `--type`.
+  package var typeName: String {
+    switch self {
+    case .bool: "bool"
+    case .integer: "integer"
+    case .double: "double"
+    case .string: "string"
+    case .date: "date"
+    case .data: "data"
+    case .array: "array"
+    case .dictionary: "dictionary"
+    }
+  }
+}

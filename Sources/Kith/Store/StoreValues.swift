@@ -45,7 +45,7 @@ public struct StoreValues<Value: Sendable>: AsyncSequence, Sendable {
     }
 
     private mutating func take() -> Value {
-      let value = question.answer(StoreSnapshot(values: shown))
+      let value = question.answer(StoreSnapshot(dictionary: shown))
       last = .some(value)
       return value
     }

@@ -27,35 +27,25 @@ package struct TrialStore: Sendable {
   }
 
   mutating func write(_ operations: [KithCore.Operation]) throws(KithError) {
-    for operation in operations { try check(operation) }
+    do throws(WriteError) {
+      for operation in operations { try policy.check(operation) }
+    } catch {
+      throw KithError(error)
+    }
+    let isWriting = operations.contains { $0.value != nil }
+    let operations = operations.joined
     var numbers = QuotaNumbers(
       askedBytes: bytes, limitBytes: policy.totalBytes, askedKeys: sizes.count,
       limitKeys: policy.keys)
-    var asked: [Key: Int?] = [:]
     for operation in operations {
-      let key = Key(operation.key)
-      let old = asked[key] ?? sizes[key]
-      let new = operation.value?.size
-      asked.updateValue(new, forKey: key)
+      let (old, new) = (sizes[Key(operation.key)], operation.value?.size)
       numbers.askedBytes += (new ?? 0) - (old ?? 0)
       numbers.askedKeys += (new == nil ? 0 : 1) - (old == nil ? 0 : 1)
     }
-    let isWriting = operations.contains { $0.value != nil }
     let isFull =
       numbers.askedBytes > numbers.limitBytes || numbers.askedKeys > numbers.limitKeys
     guard !isWriting || !isFull else { throw KithError(WriteError.quotaExceeded(numbers)) }
-    for (key, size) in asked { sizes[key] = size }
+    for operation in operations { sizes[Key(operation.key)] = operation.value?.size }
     bytes = numbers.askedBytes
-  }
-
-  private func check(_ operation: KithCore.Operation) throws(KithError) {
-    let length = operation.key.utf8.count
-    guard length > 0, length <= policy.keyBytes || operation.value == nil else {
-      throw KithError(
-        WriteError.invalidKey(key: operation.key, bytes: length, limit: policy.keyBytes))
-    }
-    guard let size = operation.value?.size, size > policy.valueBytes else { return }
-    throw KithError(
-      WriteError.valueTooLarge(key: operation.key, bytes: size, limit: policy.valueBytes))
   }
 }

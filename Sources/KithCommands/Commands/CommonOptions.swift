@@ -88,8 +88,7 @@ struct StoreOptions: ParsableArguments {
   static func identifier(
     option: String?, environment: [String: String]
   ) throws(CommandFailure) -> StoreIdentifier {
-    let inEnvironment = environment["KITH_STORE_IDENTIFIER", default: ""]
-    let text = option ?? (inEnvironment.isEmpty ? "default" : inEnvironment)
+    let text = option ?? environment.variable("KITH_STORE_IDENTIFIER") ?? "default"
     guard let identifier = StoreIdentifier(text) else {
       let source = option == nil ? "KITH_STORE_IDENTIFIER" : "--store"
       throw CommandFailure(

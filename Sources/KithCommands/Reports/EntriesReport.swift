@@ -1,4 +1,4 @@
-package import KithCore
+import KithCore
 import KithTerminal
 
 /// The report of `kith ls`.
@@ -50,21 +50,5 @@ struct EntriesReport {
         }),
       "store": .string(store),
     ])
-  }
-}
-
-extension PropertyListValue {
-  /// The name of the value's kind in `--type`.
-  package var typeName: String {
-    switch self {
-    case .bool: "bool"
-    case .integer: "integer"
-    case .double: "double"
-    case .string: "string"
-    case .date: "date"
-    case .data: "data"
-    case .array: "array"
-    case .dictionary: "dictionary"
-    }
   }
 }

@@ -27,7 +27,7 @@ extension CommonOptions {
   /// If signed out, a new device gets its own directory.
   func checkNewDevice() throws {
     let path = directoryURL.path
-    if let refusal = DeviceDirectory.refusalOfForeign(path) { throw KithError(refusal) }
+    if let refusal = Files.foreign(path) { throw KithError(refusal) }
     guard try !DeviceDirectory.holdsDevice(path) || isSignedOut else {
       throw CommandFailure(
         .directory, "\(path): the directory holds a device already; give another one")
@@ -36,13 +36,10 @@ extension CommonOptions {
 
   /// Adopts writes made while signed out. Returns the error, because the command must first report
   /// the new device.
-  func adoption(passphrase: Passphrase?) async -> Result<Void, any Error> {
-    do throws(KithError) {
+  func adoption(passphrase: Passphrase?) async -> Result<Void, KithError> {
+    await Result(awaiting: { () async throws(KithError) in
       try await Accounts.adoptLocalWrites(accounts(passphrase: passphrase?.answer))
-      return .success(())
-    } catch {
-      return .failure(error)
-    }
+    })
   }
 
   /// A node may be starting or stopping.

@@ -18,15 +18,4 @@ package struct WebPage: Sendable {
   package let onReady: @Sendable (String) -> Void
   /// Called once the address was used, and is worth nothing any more.
   package let onUse: @Sendable () -> Void
-
-  package init(
-    accounts: Accounts, store: StoreIdentifier, port: UInt16,
-    onReady: @escaping @Sendable (String) -> Void, onUse: @escaping @Sendable () -> Void
-  ) {
-    self.accounts = accounts
-    self.store = store
-    self.port = port
-    self.onReady = onReady
-    self.onUse = onUse
-  }
 }

@@ -77,7 +77,7 @@ extension Refusal {
 
 extension [Operation] {
   /// Only the last operation of each key.
-  var joined: [Operation] {
+  package var joined: [Operation] {
     var seen = Set<Key>()
     return reversed().filter { seen.insert(Key($0.key)).inserted }.reversed()
   }

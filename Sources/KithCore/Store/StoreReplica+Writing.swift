@@ -238,7 +238,7 @@ extension StoreReplica {
 
 extension Policy {
   /// Throws if an operation can never be shown.
-  fileprivate func check(_ operation: Operation) throws(WriteError) {
+  package func check(_ operation: Operation) throws(WriteError) {
     let bytes = operation.key.utf8.count
     guard bytes > 0, bytes <= keyBytes || operation.value == nil else {
       throw .invalidKey(key: operation.key, bytes: bytes, limit: keyBytes)

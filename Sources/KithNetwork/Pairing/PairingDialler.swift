@@ -31,8 +31,7 @@ package struct PairingDialler: Sendable {
   package func connect(
     to address: PeerAddress, token: SharedPresharedKey, answer: @escaping Answer
   ) async throws -> PairingChannel {
-    let (parameters, configuration) = (parameters, configuration)
-    return try await connect(to: address, answer) { owner in
+    try await connect(to: address, answer) { owner in
       DiallerHandshakeHandler(
         exchange: try parameters.start(.initiator, psk: token), owner: owner,
         timeout: TimeAmount(configuration.handshakeTimeout))
@@ -43,8 +42,7 @@ package struct PairingDialler: Sendable {
   package func connect(
     to address: PeerAddress, code: TypedCode, answer: @escaping Answer
   ) async throws -> PairingChannel {
-    let (parameters, configuration) = (parameters, configuration)
-    return try await connect(to: address, answer) { owner in
+    try await connect(to: address, answer) { owner in
       CodeJoinerHandler(
         code: code, address: address, parameters: parameters, configuration: configuration,
         owner: owner, outcome: owner.outcome)

@@ -141,9 +141,6 @@ package enum DeviceDirectory {
     return head.flatMap { DirectoryLock.content(of: $0).owner }
   }
 
-  /// Nil unless the directory is another user's.
-  package static func refusalOfForeign(_ path: String) -> StorageError? { Files.foreign(path) }
-
   package static func controlSocketPath(_ path: String) -> String { Layout(path).control }
 
   private static func lock(_ layout: Layout) throws(StorageError) -> DirectoryLock {

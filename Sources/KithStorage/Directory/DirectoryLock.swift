@@ -49,9 +49,7 @@ package final class DirectoryLock: Sendable {
 
   /// Durable; with the process id.
   func write(_ generation: Digest128) throws(StorageError) {
-    let owner = String(getpid())
-    let zeros = String(repeating: "0", count: max(0, 10 - owner.count))
-    let text = "pid \(zeros)\(owner)\ngeneration \(generation.hex)\n"
+    let text = String(format: "pid %010d\n", getpid()) + "generation \(generation.hex)\n"
     let number = state.withLock { state -> Int32 in
       let bytes = Array(text.utf8)
       guard pwrite(state.descriptor, bytes, bytes.count, 0) == bytes.count,

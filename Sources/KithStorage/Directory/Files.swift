@@ -1,9 +1,9 @@
 import Foundation
-import KithCore
+package import KithCore
 import KithCrypto
 
 /// The errors include the remedy.
-enum Files {
+package enum Files {
   static func exists(_ path: String) -> Bool {
     access(path, F_OK) == 0
   }
@@ -88,7 +88,7 @@ enum Files {
   }
 
   /// Nil unless the path is another user's directory.
-  static func foreign(_ path: String) -> StorageError? {
+  package static func foreign(_ path: String) -> StorageError? {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR,
       status.st_uid != geteuid()
@@ -129,7 +129,7 @@ enum Files {
 
   /// Also makes missing parents. An existing directory must be private already. If it holds other
   /// files, the error has no command to change it: they may be a host's.
-  static func makePrivateDirectory(_ path: String) throws(StorageError) {
+  package static func makePrivateDirectory(_ path: String) throws(StorageError) {
     if exists(path) {
       guard try !isPrivateDirectory(path) else { return }
       if let foreign = foreign(path) { throw foreign }

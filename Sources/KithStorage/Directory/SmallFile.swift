@@ -39,11 +39,6 @@ package enum SmallFile {
     try Files.synchronize((path as NSString).deletingLastPathComponent)
   }
 
-  /// An existing directory must be private.
-  package static func makeDirectory(_ path: String) throws(StorageError) {
-    try Files.makePrivateDirectory(path)
-  }
-
   /// Excludes other processes with the same lock file.
   package static func withLock<Result>(
     _ path: String, _ body: () throws(StorageError) -> Result

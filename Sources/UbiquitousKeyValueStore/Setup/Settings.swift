@@ -43,10 +43,7 @@
             "\(filePath) is ignored: \(error). Write for example \(Self.exampleFile)")
         }
       }
-      func variable(_ name: String) -> String? {
-        sources.environment[name].flatMap { $0.isEmpty ? nil : $0 }
-      }
-      if let text = variable("KITH_STORE_IDENTIFIER") {
+      if let text = sources.environment.variable("KITH_STORE_IDENTIFIER") {
         if let identifier = StoreIdentifier(text) {
           named = identifier
         } else {
@@ -59,10 +56,10 @@
       isConfigured = named != nil
       self.storeIdentifier = named ?? Self.identifier(ofProgram: program)
 
-      let dataHome = Self.dataHome(variable("XDG_DATA_HOME"), home: sources.home)
+      let dataHome = UsualDirectory.dataHome(sources.environment, home: sources.home)
       let usual = dataHome + (isConfigured ? "/kith" : "/" + program + "/kith")
       let other = accounts.directory.isEmpty ? usual : accounts.directory
-      accounts.directory = directory ?? variable("KITH_DIRECTORY") ?? other
+      accounts.directory = directory ?? sources.environment.variable("KITH_DIRECTORY") ?? other
       let passphrase = PassphraseSource.first(environment: sources.environment)
       accounts.passphrase = passphrase?.read ?? accounts.passphrase
       code(&accounts)
@@ -85,12 +82,6 @@
         preconditionFailure("“program” is an identifier")
       }
       return identifier
-    }
-
-    /// The XDG Base Directory Specification accepts absolute paths only.
-    private static func dataHome(_ variable: String?, home: String) -> String {
-      if let variable, variable.hasPrefix("/") { return variable }
-      return home + "/.local/share"
     }
 
     private static func split(_ executable: String) -> (folder: String, program: String) {

@@ -70,12 +70,12 @@
 
     /// Returns once all observers were called.
     func post(_ notice: Notice) async {
-      await onQueue { self.postNow(notice) }
+      await queue.run { self.postNow(notice) }
     }
 
     /// Returns once all observers were called.
     func postIdentityChange() async {
-      await onQueue {
+      await queue.run {
         NotificationCenter.default.post(name: .NSUbiquityIdentityDidChange, object: nil)
       }
     }
@@ -96,15 +96,6 @@
           return refused.keys
         }
         postNow(Notice(reason: NSUbiquitousKeyValueStoreQuotaViolationChange, keys: keys))
-      }
-    }
-
-    private func onQueue(_ body: @escaping @Sendable () -> Void) async {
-      await withCheckedContinuation { continuation in
-        queue.async {
-          body()
-          continuation.resume()
-        }
       }
     }
 

@@ -1,7 +1,8 @@
 import Foundation
-import Kith
 import KithTestSupport
 import Testing
+
+@testable import Kith
 
 /// Signing in and out, and the stores' values meanwhile (`Docs/Protocol.md`, "First sync").
 @Suite(.timeLimit(.minutes(5)))

@@ -32,14 +32,14 @@ struct TurnLockTests {
       }
       most = max(
         most,
-        try await BlockingThread.run {
+        await BlockingThread.run {
           let before = progress.turns.load(ordering: .relaxed)
           lock.withLock { $0 += 1 }
           return progress.turns.load(ordering: .relaxed) - before
         })
     }
     progress.isOver.store(true, ordering: .relaxed)
-    try await flooding
+    await flooding
     print("at most \(most) turns of the flood before a waiter's")
     // One is under way, and one may be before the waiter has asked; more if its thread was late to.
     #expect(most <= 20)

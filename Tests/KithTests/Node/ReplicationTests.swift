@@ -1,7 +1,8 @@
 import Foundation
-import Kith
 import KithTestSupport
 import Testing
+
+@testable import Kith
 
 @Suite(.timeLimit(.minutes(5)))
 struct ReplicationTests {

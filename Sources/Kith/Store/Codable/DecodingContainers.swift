@@ -39,11 +39,6 @@ struct UnkeyedValues: UnkeyedDecodingContainer {
   var count: Int? { values.count }
   var isAtEnd: Bool { currentIndex >= values.count }
 
-  init(values: [PropertyListValue], path: CodingPath?) {
-    self.values = values
-    self.path = path
-  }
-
   /// If decoding fails, the position stays.
   private mutating func next<T>(_ body: (PropertyListValueDecoder) throws -> T) throws -> T {
     let path = path.appending(PlaceKey(intValue: currentIndex))

@@ -101,14 +101,9 @@ extension PropertyListValue {
   /// The kind of the value, for messages, which never hold the value.
   var kind: String {
     switch self {
-    case .bool: "a bool"
-    case .integer: "an integer"
-    case .double: "a double"
-    case .string: "a string"
-    case .date: "a date"
-    case .data: "data"
-    case .array: "an array"
-    case .dictionary: "a dictionary"
+    case .integer, .array: "an \(typeName)"
+    case .data: typeName
+    case .bool, .double, .string, .date, .dictionary: "a \(typeName)"
     }
   }
 }

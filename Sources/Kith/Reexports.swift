@@ -1,4 +1,5 @@
 public import KithCore
+public import KithCrypto
 
 /// A device's id: its Ed25519 public key.
 public typealias DeviceID = KithCore.DeviceID
@@ -19,6 +20,8 @@ public typealias PropertyListValue = KithCore.PropertyListValue
 public typealias NodeStatus = KithCore.NodeStatus
 /// The data of a store that was damaged on a disk and is missing, as ``NodeStatus`` tells of it.
 public typealias StoreLoss = KithCore.StoreLoss
+/// A person's or file's passphrase, in guarded memory.
+public typealias Passphrase = KithCrypto.Passphrase
 
 extension KeyValueStore {
   /// A key of a store, which compares as UTF-8 bytes.
