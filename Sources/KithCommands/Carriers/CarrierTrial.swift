@@ -10,6 +10,8 @@ struct CarrierTrial {
     /// Nil: it works.
     var problem: String?
     var isWarning = false
+
+    var verdict: Finding.Verdict { problem == nil ? .good : isWarning ? .note : .problem }
   }
 
   private(set) var steps: [Step] = []
@@ -67,11 +69,8 @@ struct CarrierTrial {
   func text(_ style: Style) -> String {
     var table = Table()
     for step in steps {
-      let (word, tone): (String, Style.Tone) =
-        step.problem == nil
-        ? ("ok", .good) : step.isWarning ? ("note", .warning) : ("problem", .bad)
       table.add([
-        Table.Cell(word, tone), Table.Cell(step.name, .strong),
+        Table.Cell(step.verdict.rawValue, step.verdict.tone), Table.Cell(step.name, .strong),
         Table.Cell(step.problem.map { Columns.printable($0) } ?? ""),
       ])
     }
@@ -85,7 +84,7 @@ struct CarrierTrial {
         steps.map { step in
           .object([
             "name": .string(step.name), "problem": .string(step.problem),
-            "verdict": .string(step.problem == nil ? "ok" : step.isWarning ? "note" : "problem"),
+            "verdict": .string(step.verdict.rawValue),
           ])
         }),
     ])

@@ -16,14 +16,11 @@ struct AccountCreateCommand: AsyncParsableCommand {
 
   @OptionGroup var options: CommonOptions
 
-  @Option(help: "This device's name. Default: the host's.")
-  var name: String?
-
   @OptionGroup var device: NewDeviceOptions
 
   func run() async throws {
     try options.checkNewDevice()
-    let name = name ?? DeviceName.ofHost
+    let name = device.chosenName
     let passphrase = try device.passphrase()
     _ = try await Accounts.add(options.accounts()) { directory throws(KithError) in
       var isShown = false

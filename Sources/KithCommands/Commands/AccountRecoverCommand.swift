@@ -23,9 +23,6 @@ struct AccountRecoverCommand: AsyncParsableCommand {
     completion: .file())
   var recoveryKeyFile = "-"
 
-  @Option(help: "This device's name. Default: the host's.")
-  var name: String?
-
   @OptionGroup var device: NewDeviceOptions
 
   func validate() throws {
@@ -43,7 +40,7 @@ struct AccountRecoverCommand: AsyncParsableCommand {
       directory throws(KithError) in
       try Node.recoverAccount(
         directory: directory, from: CommonOptions.exactly(from).path, recoveryKey: text,
-        name: name ?? DeviceName.ofHost, passphrase: passphrase,
+        name: device.chosenName, passphrase: passphrase,
         sourcePassphrase: options.passphraseQuestion)
     }
     let adoption = await options.adoption(passphrase: passphrase)

@@ -16,8 +16,7 @@ struct CarrierCheckCommand: AsyncParsableCommand {
   @OptionGroup var meant: CarrierArgument
 
   func run() async throws {
-    _ = try options.accountDirectory()
-    let (settings, account) = try await options.withNode { node in
+    let (settings, account) = try await options.withNode(ofAccount: true) { node in
       (try await node.carriers().find(meant.carrier), try await options.account(of: node))
     }
     let trial = await CarrierTrial.run(settings, of: account)

@@ -20,8 +20,7 @@ struct CarrierPasswordCommand: AsyncParsableCommand {
   @OptionGroup var meant: CarrierArgument
 
   func run() async throws {
-    _ = try options.accountDirectory()
-    let location = try await options.withNode(writes: true) { node in
+    let location = try await options.withNode(ofAccount: true, writes: true) { node in
       var settings = try await node.carriers().find(meant.carrier)
       guard let kind = CarrierAddress.Kind(rawValue: settings.kind), kind != .folder else {
         throw CommandFailure(.refused, "this carrier needs no credentials")

@@ -19,9 +19,8 @@ struct CarrierRemoveCommand: AsyncParsableCommand {
   @OptionGroup var meant: CarrierArgument
 
   func run() async throws {
-    _ = try options.accountDirectory()
     let console = options.console
-    let location = try await options.withNode { node in
+    let location = try await options.withNode(ofAccount: true) { node in
       let settings = try await node.carriers().find(meant.carrier)
       let whose = settings.isShared ? "on all devices of the account" : "on this device"
       try Confirmation.demand(

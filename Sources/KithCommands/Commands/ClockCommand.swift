@@ -22,8 +22,8 @@ struct ClockShowCommand: AsyncParsableCommand {
   @OptionGroup var options: CommonOptions
 
   func run() async throws {
-    _ = try options.accountDirectory()
-    let report = ClockReport(status: try await options.withNode { try await $0.report() })
+    let report = ClockReport(
+      status: try await options.withNode(ofAccount: true) { try await $0.report() })
     try options.print(report.document, text: report.text)
   }
 }
@@ -40,8 +40,7 @@ struct ClockAcceptCommand: AsyncParsableCommand {
   @OptionGroup var options: CommonOptions
 
   func run() async throws {
-    _ = try options.accountDirectory()
-    let status = try await options.withNode { node in
+    let status = try await options.withNode(ofAccount: true) { node in
       try await node.acceptTime()
       return try await node.report()
     }

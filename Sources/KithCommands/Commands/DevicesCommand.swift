@@ -28,8 +28,7 @@ struct DevicesListCommand: AsyncParsableCommand {
   var all = false
 
   func run() async throws {
-    _ = try options.accountDirectory()
-    let status = try await options.withNode { try await $0.report() }
+    let status = try await options.withNode(ofAccount: true) { try await $0.report() }
     let report = DevicesReport(status: status, showsRevoked: all, nowMilliseconds: Moment.now)
     try options.print(report.document, text: report.text)
     guard !options.json else { return }
@@ -52,9 +51,8 @@ struct DevicesRenameCommand: AsyncParsableCommand {
   var name: String
 
   func run() async throws {
-    _ = try options.accountDirectory()
     let (reference, name) = (device, name)
-    let (renamed, devices) = try await options.withNode { node in
+    let (renamed, devices) = try await options.withNode(ofAccount: true) { node in
       let devices = try await node.report().devices
       let found = try devices.find(reference)
       do {

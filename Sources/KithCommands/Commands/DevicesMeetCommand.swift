@@ -25,8 +25,7 @@ struct DevicesMeetCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    _ = try options.accountDirectory()
-    try await options.withNode(needsNode: true) { try await $0.meet(address) }
+    try await options.withNode(ofAccount: true, needsNode: true) { try await $0.meet(address) }
     try options.print(.versioned(["address": .string(address)]))
     options.console.talk("The node connects to \(address) from now on. See: kith devices")
   }

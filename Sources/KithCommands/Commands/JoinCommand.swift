@@ -29,9 +29,6 @@ struct JoinCommand: AsyncParsableCommand {
       valueName: "host:port"))
   var peer: String?
 
-  @Option(help: "This device's name. Default: the host's.")
-  var name: String?
-
   @OptionGroup var device: NewDeviceOptions
 
   func validate() throws {
@@ -46,7 +43,7 @@ struct JoinCommand: AsyncParsableCommand {
     // A token in a script is confirmation enough; a code needs a person.
     let isSure = yes || (Node.isToken(first) && !Terminal.hasInput)
     try Confirmation.demandPerson(unless: isSure, " to join any holder of the code")
-    let (name, peer) = (name ?? DeviceName.ofHost, peer)
+    let (name, peer) = (device.chosenName, peer)
     let confirm: @Sendable (PairingDevice, String) async -> Bool = { inviter, fingerprint in
       let name = Columns.printable(inviter.name, limit: 64)
       let address = Columns.printable(inviter.address)

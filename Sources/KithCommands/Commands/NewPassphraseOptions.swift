@@ -14,10 +14,15 @@ struct NewPassphraseOptions: ParsableArguments {
 }
 
 struct NewDeviceOptions: ParsableArguments {
+  @Option(help: "This device's name. Default: the host's.")
+  var name: String?
+
   @Flag(help: "Put the secrets under a passphrase at once.")
   var lock = false
 
   @OptionGroup var new: NewPassphraseOptions
+
+  var chosenName: String { name ?? DeviceName.ofHost }
 
   func validate() throws {
     guard lock || new.newPassphraseFile == nil else {

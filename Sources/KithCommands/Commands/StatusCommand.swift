@@ -12,7 +12,8 @@ struct StatusCommand: AsyncParsableCommand {
   func run() async throws {
     let isSignedOut = try options.isSignedOut
     var status = try await options.withNode { try await $0.report() }
-    if isSignedOut { status.showLocalStores() }
+    // The device of the local stores belongs to no account.
+    if isSignedOut { (status.account, status.device, status.devices) = (nil, nil, []) }
     let report = StatusReport(status: status, nowMilliseconds: Moment.now)
     try options.print(report.document, text: report.text)
   }

@@ -47,7 +47,7 @@ struct SyncCommand: AsyncParsableCommand {
       let report = try await node.synchronize(identifier, timeout: timeout)
       return (report, try await node.report())
     }
-    func names(_ devices: [DeviceID]) -> [String] { status.names(of: devices) }
+    func names(_ devices: [DeviceID]) -> [String] { devices.map(status.plainName) }
     try options.print(report.document(store: identifier, status: status)) { style in
       var lines = names(report.complete).map { style(.good, "has it   ") + Columns.printable($0) }
       lines += names(report.incomplete).map { style(.warning, "lacks it ") + Columns.printable($0) }

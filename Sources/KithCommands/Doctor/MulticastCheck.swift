@@ -18,14 +18,10 @@ struct MulticastCheck: Check {
   private static let longestWait = Duration.milliseconds(1_500)
   private static let intervalMicroseconds: UInt32 = 50_000
 
-  /// A link, and whether a datagram sent on it was received there.
   struct Link: Equatable, Sendable {
-    var interface: String
-    var isLoopback = false
-    var family: String
+    var link: NodeStatus.Discovery.Link
+    /// Whether a datagram sent on it was received there.
     var isHeard: Bool
-    /// The system's error, if the link could not be used.
-    var problem: String?
   }
 
   func look(at patient: Patient) async -> [Link] {
@@ -51,20 +47,17 @@ struct MulticastCheck: Check {
       multicast.send(token)
       let known = heard.withLock { $0 }
       links = multicast.links.map { link in
-        Link(
-          interface: link.interface, isLoopback: link.isLoopback, family: link.family,
-          isHeard: known.contains("\(link.interface) \(link.family)"),
-          problem: link.problem)
+        Link(link: link, isHeard: known.contains("\(link.interface) \(link.family)"))
       }
     } while ContinuousClock.now < end
-      && (links.isEmpty || links.contains { !$0.isHeard && $0.problem == nil })
+      && (links.isEmpty || links.contains { !$0.isHeard && $0.link.problem == nil })
     await multicast.stop()
     return links
   }
 
   func findings(_ links: [Link], of patient: Patient) -> [Finding] {
     var findings: [Finding] = []
-    if links.allSatisfy(\.isLoopback) {
+    if links.allSatisfy(\.link.isLoopback) {
       findings.append(
         finding(
           .note, tried: "looked for links that take multicast",
@@ -72,10 +65,11 @@ struct MulticastCheck: Check {
           advice: "devices do not find each other here: kith run --peer HOST:PORT"))
     }
     return findings
-      + links.map { link in
+      + links.map { looked in
+        let link = looked.link
         let name = "\(Columns.printable(link.interface)) (\(link.family))"
         let tried = "joined, sent and listened on \(name)"
-        if link.isHeard {
+        if looked.isHeard {
           return finding(
             .good, tried: tried,
             seen: link.isLoopback ? "heard itself, which says nothing of networks" : "heard itself")

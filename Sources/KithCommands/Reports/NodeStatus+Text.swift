@@ -9,8 +9,12 @@ extension NodeStatus {
   var others: [Device] { members.filter { !$0.isThisDevice } }
 
   func name(of device: DeviceID, limit: Int = .max) -> String {
-    let name = devices.first { $0.id == device }?.name ?? String(device.hex.prefix(16))
-    return Columns.printable(name, limit: limit)
+    Columns.printable(plainName(of: device), limit: limit)
+  }
+
+  /// As the device gave it, which may hold control characters.
+  func plainName(of device: DeviceID) -> String {
+    devices.first { $0.id == device }?.name ?? String(device.hex.prefix(16))
   }
 
   func session(with device: Device) -> Peer? { peers.last { $0.device == device.id } }
@@ -33,13 +37,6 @@ extension NodeStatus {
       return ("silent for \(silence / 1_000) s", .warning)
     }
     return device.isConnected ? ("connected, not exchanging", .warning) : ("away", .faint)
-  }
-
-  /// The device of the local stores belongs to no account.
-  mutating func showLocalStores() {
-    account = nil
-    device = nil
-    devices = []
   }
 }
 

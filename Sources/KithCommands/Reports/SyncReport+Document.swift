@@ -10,15 +10,9 @@ extension SyncReport {
             "location": .string($0.location), "sinceMilliseconds": .int($0.sinceMilliseconds),
           ])
         }),
-      "complete": .strings(status.names(of: complete)),
-      "incomplete": .strings(status.names(of: incomplete)),
+      "complete": .strings(complete.map(status.plainName)),
+      "incomplete": .strings(incomplete.map(status.plainName)),
       "unpublished": .bool(hasUnpublishedWrites), "store": .string(store),
     ])
-  }
-}
-
-extension NodeStatus {
-  func names(of devices: [DeviceID]) -> [String] {
-    devices.map { id in self.devices.first { $0.id == id }?.name ?? String(id.hex.prefix(16)) }
   }
 }

@@ -53,14 +53,16 @@ extension CommonOptions {
   /// `answering` how long one that serves it may take for its first answer; nil: as usual.
   /// `readsMembershipOnly` opens a node without stores, and without memory for them. A nil
   /// `passphrase` comes from its source, or the person. Throws also if a needed node is not
-  /// running.
+  /// running, and, if `ofAccount`, if the user is signed out.
   func withNode<Result: Sendable>(
-    needsNode: Bool = false, readsMembershipOnly: Bool = false, writes: Bool = false,
+    ofAccount: Bool = false, needsNode: Bool = false, readsMembershipOnly: Bool = false,
+    writes: Bool = false,
     waiting wait: Duration = CommonOptions.patience, answering limit: Duration? = nil,
     passphrase: PassphraseQuestion? = nil,
     _ body: (any NodeAccess) async throws -> Result
   ) async throws -> Result {
-    let directory = try Accounts.deviceDirectory(in: directoryURL.path)
+    let directory =
+      try ofAccount ? accountDirectory() : Accounts.deviceDirectory(in: directoryURL.path)
     let isSignedOut = try isSignedOut
     if isSignedOut, !needsNode, !DeviceDirectory.holdsDevice(directory) {
       guard writes else {

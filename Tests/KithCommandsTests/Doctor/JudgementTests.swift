@@ -291,9 +291,11 @@ struct JudgementTests {
 
   @Test func `links hear themselves or not`() {
     let links = [
-      MulticastCheck.Link(interface: "lo", isLoopback: true, family: "IPv4", isHeard: true),
-      MulticastCheck.Link(interface: "eth0", family: "IPv6", isHeard: false, problem: "denied"),
-      MulticastCheck.Link(interface: "eth1", family: "IPv4", isHeard: false),
+      MulticastCheck.Link(
+        link: .init(interface: "lo", isLoopback: true, family: "IPv4"), isHeard: true),
+      MulticastCheck.Link(
+        link: .init(interface: "eth0", family: "IPv6", problem: "denied"), isHeard: false),
+      MulticastCheck.Link(link: .init(interface: "eth1", family: "IPv4"), isHeard: false),
     ]
     let findings = MulticastCheck().findings(links, of: patient(.none))
     #expect(findings.map(\.verdict) == [.good, .note, .note])
