@@ -25,9 +25,9 @@ struct ObservableStoreTests {
     _ observable: ObservableStore, _ body: @escaping @Sendable () async throws -> Void
   ) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
-      group.addTask { await observable.run() }
       // The first thing that it does is to tell everybody to look again.
       let begun = follow { _ = observable[.count] }
+      group.addTask { await observable.run() }
       try await eventually { begun.value == 1 }
       try await body()
       group.cancelAll()
