@@ -10,7 +10,7 @@ enum BatchOrigin {
 
 /// The result of taking in a batch.
 struct Intake {
-  /// What other peers get of it.
+  /// The part of it that other peers get.
   enum Relay {
     case nothing
     case batch(Batch)
