@@ -94,7 +94,7 @@ struct CarrierFixture {
   }
 
   /// One of the creator, with its signature and without a box that opens.
-  mutating func changeSet(_ sequence: UInt64) throws -> ChangeSet {
+  mutating func changeSet(_ sequence: UInt64, bytes: Int = 1) throws -> ChangeSet {
     var keyring = keyring
     let certificate = try #require(roster.certificate(of: creator.id))
     let box = keyring.sharedBox(epoch: epoch.id, author: certificate)
@@ -103,7 +103,8 @@ struct CarrierFixture {
       chain: chain(creator),
       account: account, keys: creator)
     return sealer.seal(
-      [[1]], sequence: sequence, clock: HybridTime(rawValue: sequence),
+      [[UInt8](repeating: 1, count: bytes)], sequence: sequence,
+      clock: HybridTime(rawValue: sequence),
       noncePrefix: entropy.draw())
   }
 

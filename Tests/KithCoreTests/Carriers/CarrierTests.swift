@@ -281,6 +281,25 @@ struct CarrierTests {
     #expect(words(empty) == "[], covers 1")
   }
 
+  @Test func `a store in a parcel with more bytes than a batch may have cannot be judged`() throws {
+    let bytes = 5 << 20
+    var sealing = fixture
+    let batch = Batch(
+      store: fixture.store,
+      changeSets: try [3, 4].map { try sealing.changeSet($0, bytes: bytes) })
+    let first = try #require(batch.messages().first)
+    let part = try #require(InboundMessage(decoding: first, account: fixture.account))
+    let room = BatchRoom(
+      own: mine.device, roster: fixture.roster, authorBytes: .max, elsewhereBytes: 0)
+    let parcel = fixture.parcel(above: [mine: 2], through: [mine: 4])
+    func open(_ parts: Int) -> String {
+      let parts = Array(repeating: part, count: parts)
+      return words(reader().open(parcel.stores[0], of: parcel, parts, keeping: room))
+    }
+    #expect(open(Limits.batchBytes / part.size) != "disorder")
+    #expect(open(Limits.batchBytes / part.size + 1) == "disorder")
+  }
+
   private func words(_ outcome: CarrierReader.OnStore) -> String {
     switch outcome {
     case .take(let batch, _):

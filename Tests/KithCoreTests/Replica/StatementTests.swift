@@ -259,6 +259,33 @@ import Testing
     #expect(heard?.age == StatementAge(started: started, number: 1))
   }
 
+  /// Seed 803000445: a copy whose clock was ahead, and generations that both used up.
+  @Test func `a device that hears a refuted start of its own speaks anew, in its own time`()
+    throws
+  {
+    let world = try line(2, seed: 919)
+    world.perform(.clockStatus(isSynchronised: true), on: 1)
+    world.settle()
+    func started() throws -> HybridTime {
+      try #require(world.devices[1].replica.coverage.started)
+    }
+    let first = try started()
+    let ahead = try statement(by: 1, in: world, started: world.now.wallMilliseconds + 3_600_000)
+    try deliver([ahead], from: 0, to: 1, in: world)
+    world.settle()
+    let second = try started()
+    #expect(first < second && second < ahead.age.started)
+    #expect(world.devices[1].replica.hybridClock < ahead.age.started, "nothing follows it")
+    let heard = world.devices[0].replica.coverage.table[TestWorld.store, world.id(1)]
+    #expect(heard?.age == StatementAge(started: second, number: 1))
+    // A peer may have heard it since, so the device does so again, but not at once.
+    try deliver([ahead], from: 0, to: 1, in: world)
+    #expect(try started() == second)
+    pass(Limits.haveIntervalMilliseconds, in: world)
+    try deliver([ahead], from: 0, to: 1, in: world)
+    #expect(try started() > second)
+  }
+
   /// Seed 406010240: a copy had ended, and its later statements were taken for those of the original.
   @Test func `processes that begin from one reading start apart`() throws {
     var starts = Set<HybridTime>()
