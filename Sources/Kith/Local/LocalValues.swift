@@ -69,26 +69,6 @@ package struct LocalChange: Codable, Sendable {
   }
 }
 
-/// A ``HiddenEntry`` with its value encoded: inside a message it could be nested too deep.
-package struct LocalHidden: Codable, Sendable {
-  var entry: KithCore.Operation
-  var bytes: Int
-  var device: DeviceID
-  var milliseconds: UInt64
-
-  init(_ hidden: HiddenEntry) throws(KithError) {
-    entry = try .encoding(hidden.value, forKey: hidden.key)
-    (bytes, device, milliseconds) = (hidden.bytes, hidden.device, hidden.writtenMilliseconds)
-  }
-
-  var hidden: HiddenEntry? {
-    guard let value = try? entry.value?.decoded() else { return nil }
-    return HiddenEntry(
-      key: entry.key, value: value, bytes: bytes, device: device,
-      writtenMilliseconds: milliseconds)
-  }
-}
-
 extension NodeAnswer {
   /// The outcomes of ``StoreService/write(_:each:)``: a message has no nil.
   static func written(_ outcomes: [KithError?]) -> NodeAnswer {

@@ -36,8 +36,7 @@ extension Node: NodeAccess {
     case .usage(let store):
       return .usage(try existing(store)?.usage ?? Usage(bytes: 0, keys: 0, policy: .standard))
     case .hidden(let store):
-      let hidden = try existing(store)?.hiddenEntries ?? []
-      return .hidden(try hidden.map { entry throws(KithError) in try LocalHidden(entry) })
+      return .hidden(try existing(store)?.hiddenEntries ?? [])
     case .refusals(let store, let number):
       guard let known = try existing(store)?.identifier else { return .refusals([]) }
       return .refusals(try engine.refusals(of: known, takingThrough: number))

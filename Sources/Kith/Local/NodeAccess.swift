@@ -81,7 +81,7 @@ extension NodeAccess {
     guard case .hidden(let hidden) = try await perform(.hidden(store: store)) else {
       throw .malformedControl
     }
-    return hidden.compactMap(\.hidden)
+    return hidden
   }
 
   /// The refused transactions. Removes those up to a number.

@@ -93,7 +93,7 @@ package enum NodeAnswer: Codable, Sendable {
   case status(Data)
   case devices([DeviceID])
   case usage(Usage)
-  case hidden([LocalHidden])
+  case hidden([HiddenEntry])
   case refusals([Refusal])
   case history([PastValue])
   case carriers([CarrierSettings])

@@ -395,7 +395,7 @@ final class RemoteNode: StoreService, NodeAccess {
     guard case .hidden(let hidden) = try question(.hidden(store: store.rawValue)) else {
       throw .malformedControl
     }
-    return hidden.compactMap(\.hidden)
+    return hidden
   }
 
   func refusals(

@@ -1,38 +1,50 @@
 public import KithCrypto
 
 /// A newest write that the quota hides until it fits (`Docs/Protocol.md`, "Shown values").
-public struct HiddenEntry: Hashable, Sendable {
+public struct HiddenEntry: Codable, Hashable, Sendable {
   /// The key.
   public var key: String
-  /// The hidden value.
-  public var value: PropertyListValue
-  /// The value's size for the quota, in bytes.
-  public var bytes: Int
+  package var hidden: EncodedValue
   /// The device that wrote it.
   public var device: DeviceID
   /// The time of the write, in milliseconds since 1970.
   public var writtenMilliseconds: UInt64
 
+  /// The value's size for the quota, in bytes.
+  public var bytes: Int { hidden.size }
+
+  /// The hidden value.
+  ///
+  /// - Complexity: O(*n*) in the value's bytes.
+  public var value: PropertyListValue {
+    guard let value = try? hidden.decoded() else { preconditionFailure("it was decoded before") }
+    return value
+  }
+
   package init(
-    key: String, value: PropertyListValue, bytes: Int, device: DeviceID, writtenMilliseconds: UInt64
+    key: String, hidden: EncodedValue, device: DeviceID, writtenMilliseconds: UInt64
   ) {
     self.key = key
-    self.value = value
-    self.bytes = bytes
+    self.hidden = hidden
     self.device = device
     self.writtenMilliseconds = writtenMilliseconds
+  }
+}
+
+extension HiddenEntry {
+  /// Nil if the entry removes its key, or its value does not decode.
+  init?(_ entry: Entry, forKey key: Key) {
+    guard let value = entry.value, (try? value.decoded()) != nil else { return nil }
+    self.init(
+      key: key.text, hidden: value, device: entry.stamp.device,
+      writtenMilliseconds: entry.stamp.clock.milliseconds)
   }
 }
 
 extension StoreState {
   var hiddenEntries: [HiddenEntry] {
     hiddenKeys.compactMap { key in
-      guard let entry = slot(key)?.newest.entry, let encoded = entry.value,
-        let value = try? encoded.decoded()
-      else { return nil }
-      return HiddenEntry(
-        key: key.text, value: value, bytes: encoded.size, device: entry.stamp.device,
-        writtenMilliseconds: entry.stamp.clock.milliseconds)
+      slot(key).flatMap { HiddenEntry($0.newest.entry, forKey: key) }
     }
   }
 }

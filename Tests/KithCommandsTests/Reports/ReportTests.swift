@@ -186,12 +186,13 @@ struct ReportTests {
         """)
   }
 
-  @Test func `writes that are not shown are in one table and one document`() {
+  @Test func `writes that are not shown are in one table and one document`() throws {
     let report = UnshownReport(
       store: "s",
       hidden: [
         .init(
-          key: "photo", value: "x", bytes: 900, device: Self.id(11), writtenMilliseconds: 1_000_000)
+          key: "photo", hidden: try EncodedValue("x"), device: Self.id(11),
+          writtenMilliseconds: 1_000_000)
       ],
       refusals: [
         .init(
@@ -201,13 +202,13 @@ struct ReportTests {
       status: Self.status)
     #expect(
       report.text(.plain) == """
-        KEY    WHY             NO   SIZE  WRITTEN BY     WRITTEN               VALUE
-        photo  hidden              900 B  desktop\\u{1b}  1970-01-01T00:16:40Z  x
-        old    refused: quota   3         this device    1970-01-01T00:16:41Z  removed
+        KEY    WHY             NO  SIZE  WRITTEN BY     WRITTEN               VALUE
+        photo  hidden               3 B  desktop\\u{1b}  1970-01-01T00:16:40Z  x
+        old    refused: quota   3        this device    1970-01-01T00:16:41Z  removed
         """)
     let line = report.document.text(indented: false)
     for member in [
-      "\"hidden\":[{\"bytes\":900,\"device\":\"\(Self.id(11).hex)\",\"key\":\"photo\",",
+      "\"hidden\":[{\"bytes\":3,\"device\":\"\(Self.id(11).hex)\",\"key\":\"photo\",",
       #""refusals":[{"number":3,"operations":[{"key":"old","removed":true}],"reason":"quota","#,
       #""store":"s","version":1"#,
     ] {
