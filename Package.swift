@@ -137,7 +137,6 @@ let package = Package(
         "KithTerminal",
         argumentParser,
         .product(name: "Logging", package: "swift-log"),
-        .product(name: "NIOPosix", package: "swift-nio"),
         serviceLifecycle,
       ],
       swiftSettings: strict),

@@ -1,13 +1,12 @@
 package import KithCore
 package import KithCrypto
 package import Logging
-package import NIOCore
+internal import NIOCore
 internal import Synchronization
 
 /// Sessions between the devices of an account, over TCP (`Docs/Protocol.md`, "Handshake").
 ///
-/// All work is within ``run()``, on the caller's event loops. Other methods may be called from any
-/// thread.
+/// All work is within ``run()``. Other methods may be called from any thread.
 package final class Transport: Sendable {
   let configuration: TransportConfiguration
   let keys: DeviceKeys
@@ -18,33 +17,28 @@ package final class Transport: Sendable {
   let registry: Mutex<SessionRegistry>
   let channels = ChannelTable()
   let parameters: NoiseParameters
-  let group: any EventLoopGroup
-  let entropy: SharedEntropy
+  let entropy = SharedEntropy(SystemRandom())
   private let logger: Logger
   private let listeners = Mutex<[any Channel]>([])
   private let lastShortage = Mutex<NIODeadline?>(nil)
 
   /// Makes a transport that is not running yet.
   ///
-  /// `delegate` is held strongly. The log never holds keys of stores, values or secrets. The caller
-  /// shuts down the event loops. `entropy` makes ephemeral keys and jitter.
+  /// `delegate` is held strongly. The log never holds keys of stores, values or secrets.
   package init(
     configuration: TransportConfiguration, keys: DeviceKeys, delegate: any TransportDelegate,
-    logger: Logger, eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom()
+    logger: Logger
   ) {
     self.configuration = configuration
     self.keys = keys
     self.delegate = delegate
     self.logger = logger
-    group = eventLoopGroup
-    self.entropy = SharedEntropy(entropy)
     gate = Gate(
       limit: NetworkLimits.halfOpen, limitPerAddress: NetworkLimits.halfOpenPerAddress)
     registry = Mutex(SessionRegistry(limit: configuration.sessionLimit))
     parameters = NoiseParameters(
-      prologue: NoiseParameters.sessionPrologue, keys: keys, entropy: self.entropy)
-    dialler = Dialler(
-      configuration: configuration, eventLoop: eventLoopGroup.next(), entropy: self.entropy)
+      prologue: NoiseParameters.sessionPrologue, keys: keys, entropy: entropy)
+    dialler = Dialler(configuration: configuration, entropy: entropy)
   }
 
   // MARK: Serving
@@ -57,7 +51,7 @@ package final class Transport: Sendable {
   @discardableResult
   package func bind(port: UInt16? = nil) async throws -> [PeerAddress] {
     let bound = try await Bootstraps.bind(
-      group, hosts: configuration.hosts, port: port ?? configuration.port,
+      hosts: configuration.hosts, port: port ?? configuration.port,
       onShortage: { self.noteShortage($0) }
     ) { try self.accept($0) }
     listeners.withLock { $0 += bound }
@@ -172,7 +166,7 @@ extension Transport {
     let pskIndex = dial.pskIndex % psks.count
     let psk = psks[psks.startIndex + pskIndex]
     Bootstraps.connect(
-      group, to: dial.address,
+      to: dial.address,
       admit: { channel in
         guard self.channels.insert(channel) else { throw TransportError.shutDown }
       },

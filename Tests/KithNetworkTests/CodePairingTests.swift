@@ -1,7 +1,5 @@
 import KithTestSupport
 import Logging
-import NIOCore
-import NIOPosix
 import Synchronization
 import Testing
 
@@ -11,7 +9,6 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct CodePairingTests {
-  let group = MultiThreadedEventLoopGroup.singleton
   let code = Self.code(1)
   /// The tries that were left after each wrong proof.
   let tries = Tries()
@@ -40,7 +37,7 @@ struct CodePairingTests {
   ) async throws -> (PairingListener, PeerAddress) {
     let listener = PairingListener(
       keys: deviceKeys(1), token: psk(1), code: code ?? self.code, invitation: [1, 2, 3],
-      configuration: configuration, eventLoopGroup: group
+      configuration: configuration
     ) { tries.add($0) }
     return (listener, try #require(try await listener.bind().first))
   }
@@ -50,7 +47,7 @@ struct CodePairingTests {
     entropy: any Entropy = SystemRandom()
   ) async throws -> PairingChannel {
     try await PairingDialler(
-      keys: deviceKeys(2), configuration: configuration, eventLoopGroup: group, entropy: entropy
+      keys: deviceKeys(2), configuration: configuration, entropy: entropy
     ).connect(to: address, code: code) { payload, _ in payload + [4] }
   }
 
@@ -70,7 +67,7 @@ struct CodePairingTests {
     await #expect(throws: PairingError.closed) { try await inviter.receive() }
     async let second = listener.accept()
     let script = try await PairingDialler(
-      keys: deviceKeys(2), configuration: configuration, eventLoopGroup: group
+      keys: deviceKeys(2), configuration: configuration
     ).connect(to: address, token: psk(1)) { _, _ in [9] }
     #expect(try await second.remotePayload == [9])
     script.close()
@@ -242,7 +239,7 @@ struct CodePairingTests {
     var random = SeededEntropy(seed: 1)
     let announcement = InvitationAnnouncement(id: random.draw(), port: 4_242)
     func link() -> LinkMulticast {
-      .invitations(port: port, isLoopbackOnly: true, eventLoopGroup: group, logger: logger)
+      .invitations(port: port, isLoopbackOnly: true, logger: logger)
     }
     let announcer = InvitationAnnouncer(link())
     let finder = InvitationFinder(link())
@@ -265,7 +262,7 @@ struct CodePairingTests {
     var random = SeededEntropy(seed: 1)
     let most = NetworkLimits.announcedInvitationsPerHost
     func link() -> LinkMulticast {
-      .invitations(port: port, isLoopbackOnly: true, eventLoopGroup: group, logger: logger)
+      .invitations(port: port, isLoopbackOnly: true, logger: logger)
     }
     let announcers = (0..<most + 3).map { _ in InvitationAnnouncer(link()) }
     let finder = InvitationFinder(link())

@@ -152,7 +152,7 @@ struct GateTests {
       func offer() -> [UInt8] { [] }
       func answer(to reply: [UInt8], from key: TransportPublicKey) throws -> [UInt8] { [] }
       func finished(_ exchange: NoiseExchange) -> SessionHandler? { nil }
-      func failed(_ failure: DiallerHandshakeFailure) { failures += 1 }
+      func failed(_ error: (any Error)?) { failures += 1 }
     }
     let caller = Caller()
     let channel = EmbeddedChannel()

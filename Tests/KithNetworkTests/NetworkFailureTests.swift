@@ -1,6 +1,5 @@
 import Glibc
 import NIOCore
-import NIOPosix
 import Testing
 
 @testable import KithNetwork
@@ -14,7 +13,7 @@ struct NetworkFailureTests {
     let address = try PeerAddress(text)
     do {
       let channel = try await Bootstraps.connect(
-        MultiThreadedEventLoopGroup.singleton, to: address, connectTimeout: .seconds(20),
+        to: address, connectTimeout: .seconds(20),
         userTimeout: .seconds(20), handler: { BackPressureHandler() }
       ).get()
       try await channel.close()
@@ -26,9 +25,8 @@ struct NetworkFailureTests {
 
   @Test func addressesThatCannotBeListenedOnAreSaidInWords() async throws {
     #expect(await failure(listeningOn: ["127.0.0.1"]) == nil)
-    let group = MultiThreadedEventLoopGroup.singleton
     let bound = try await Bootstraps.bind(
-      group, hosts: ["127.0.0.1"], port: 0, userTimeout: .seconds(1)
+      hosts: ["127.0.0.1"], port: 0, userTimeout: .seconds(1)
     ) { _ in }
     let port = UInt16(clamping: bound[0].localAddress?.port ?? 0)
     #expect(

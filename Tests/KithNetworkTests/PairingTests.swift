@@ -1,16 +1,12 @@
 import KithCore
 import KithCrypto
 import KithTestSupport
-import NIOCore
-import NIOPosix
 import Testing
 
 @testable import KithNetwork
 
 @Suite(.timeLimit(.minutes(5)))
 struct PairingTests {
-  let group = MultiThreadedEventLoopGroup.singleton
-
   func configuration(
     handshake: Duration = .seconds(5), lifetime: Duration = .seconds(600)
   ) -> PairingConfiguration {
@@ -24,8 +20,7 @@ struct PairingTests {
 
   func listener(_ configuration: PairingConfiguration) -> PairingListener {
     PairingListener(
-      keys: deviceKeys(1), token: psk(1), invitation: [1, 2, 3], configuration: configuration,
-      eventLoopGroup: group)
+      keys: deviceKeys(1), token: psk(1), invitation: [1, 2, 3], configuration: configuration)
   }
 
   func join(
@@ -33,7 +28,7 @@ struct PairingTests {
     answer: @escaping @Sendable ([UInt8], TransportPublicKey) throws -> [UInt8] = { _, _ in [9] }
   ) async throws -> PairingChannel {
     try await PairingDialler(
-      keys: deviceKeys(2), configuration: configuration, eventLoopGroup: group
+      keys: deviceKeys(2), configuration: configuration
     ).connect(to: address, token: psk(token), answer: answer)
   }
 

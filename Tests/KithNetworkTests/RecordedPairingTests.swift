@@ -1,6 +1,5 @@
 import KithProxy
 import KithTestSupport
-import NIOPosix
 import Testing
 
 @testable import KithCore
@@ -72,13 +71,12 @@ struct RecordedPairingTests {
   }
 
   @Test func cannotBeOpenedWithTheCode() async throws {
-    let group = MultiThreadedEventLoopGroup.singleton
     var configuration = PairingConfiguration()
     configuration.hosts = ["127.0.0.1"]
     let code = CodePairingTests.code(1)
     let listener = PairingListener(
       keys: deviceKeys(1), token: psk(1), code: code, invitation: [1, 2, 3],
-      configuration: configuration, eventLoopGroup: group)
+      configuration: configuration)
     let address = try #require(try await listener.bind().first)
     var recorder = FaultyProxy.Configuration()
     recorder.recordingLimitBytes = 1 << 16
@@ -88,7 +86,7 @@ struct RecordedPairingTests {
     ) { proxy in
       async let accepted = listener.accept()
       let joiner = try await PairingDialler(
-        keys: deviceKeys(2), configuration: limits, eventLoopGroup: group,
+        keys: deviceKeys(2), configuration: limits,
         entropy: SeededEntropy(seed: 5)
       ).connect(
         to: PeerAddress(host: "127.0.0.1", port: UInt16(proxy.port)), code: TypedCode(code)

@@ -123,15 +123,13 @@ func withTransports(
   _ nodes: [any TransportOwner], _ configuration: TransportConfiguration = testConfiguration(),
   _ body: ([Transport], [PeerAddress]) async throws -> Void
 ) async throws {
-  let group = MultiThreadedEventLoopGroup.singleton
   var transports: [Transport] = []
   var addresses: [PeerAddress] = []
   for node in nodes {
     var logger = Logger(label: "test")
     logger.logLevel = .error
     let transport = Transport(
-      configuration: configuration, keys: node.keys, delegate: node, logger: logger,
-      eventLoopGroup: group)
+      configuration: configuration, keys: node.keys, delegate: node, logger: logger)
     node.setTransport(transport)
     transports.append(transport)
     addresses += try await transport.bind()

@@ -1,6 +1,5 @@
 internal import KithCore
 internal import KithNetwork
-internal import NIOPosix
 internal import ServiceLifecycle
 
 extension Node {
@@ -40,7 +39,7 @@ extension Node {
     transportConfiguration.port = configuration.port
     let transport = Transport(
       configuration: transportConfiguration, keys: engine.keys, delegate: sessions,
-      logger: configuration.logger, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
+      logger: configuration.logger)
     sessions.setTransport(transport)
     defer { sessions.setTransport(nil) }
     let bound = try await bind(transport, onAnyPort: onAnyPort)
@@ -89,8 +88,7 @@ extension Node {
       transport: transport, account: account, port: bound.first?.port ?? 0,
       link: LinkMulticast(
         port: NetworkLimits.discoveryPort, datagramBytes: Beacon.byteCount,
-        isLoopbackOnly: isLoopbackOnly, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
-        logger: configuration.logger),
+        isLoopbackOnly: isLoopbackOnly, logger: configuration.logger),
       delegate: sessions)
   }
 

@@ -3,7 +3,6 @@ internal import KithCrypto
 internal import KithNetwork
 internal import KithStorage
 internal import Logging
-internal import NIOPosix
 
 struct Joining: Sendable {
   struct Dialling: Sendable {
@@ -11,7 +10,7 @@ struct Joining: Sendable {
     let answer: @Sendable ([UInt8], TransportPublicKey) throws -> [UInt8]
 
     init(_ keys: DeviceKeys, name: String) {
-      dialler = PairingDialler(keys: keys, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
+      dialler = PairingDialler(keys: keys)
       answer = { payload, _ in
         guard let inviter = Invitation(decoding: payload) else { throw PairingError.closed }
         let certificate = try JoinRequest.make(
@@ -211,7 +210,6 @@ extension Joining.Dialling {
     let finder = InvitationFinder(
       .invitations(
         port: options.announcementPort, isLoopbackOnly: options.isLoopbackOnly,
-        eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
         logger: Logger(label: "kith.pairing") { _ in SwiftLogNoOpLogHandler() }))
     finder.start(for: options.searchTime)
     let channel = await Result(awaiting: { try await connect(with: code, by: finder, options) })

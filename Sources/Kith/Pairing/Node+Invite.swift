@@ -1,7 +1,6 @@
 internal import KithCore
 internal import KithCrypto
 internal import KithNetwork
-internal import NIOPosix
 
 package struct OpenInvitation: Codable, Sendable, Hashable {
   /// The short code for people, such as `4071-3352`; nil if only the token is accepted.
@@ -98,8 +97,7 @@ extension Node {
       configuration.port = port
       let listener = PairingListener(
         keys: engine.keys, token: token, code: code, invitation: invitation,
-        configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
-        onWrongProof: onWrongProof)
+        configuration: configuration, onWrongProof: onWrongProof)
       return (listener, try await listener.bind())
     }
     guard code != nil, options.port == 0 else { return try await listen(at: options.port) }
@@ -117,7 +115,7 @@ extension Node {
     InvitationAnnouncer(
       .invitations(
         port: port, isLoopbackOnly: configuration.hosts.allSatisfy(LocalAddresses.isLoopback),
-        eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: configuration.logger))
+        logger: configuration.logger))
   }
 
   private func admit(

@@ -4,7 +4,6 @@ import KithCrypto
 import KithNetwork
 import KithTerminal
 import Logging
-import NIOPosix
 import Synchronization
 
 struct MulticastCheck: Check {
@@ -29,7 +28,7 @@ struct MulticastCheck: Check {
     logger.logLevel = .critical
     let multicast = LinkMulticast(
       port: Self.port, datagramBytes: Self.datagramBytes, scanInterval: .milliseconds(500),
-      eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger)
+      logger: logger)
     var random = SystemRandom()
     let token = random.draw(Digest256.self).bytes
     // The links on which the token came back.

@@ -44,8 +44,8 @@ final class DialledConnection: DiallerHandshakeOwner {
     return handler
   }
 
-  func failed(_ failure: DiallerHandshakeFailure) {
-    if case .aborted(let error) = failure, error is Ourselves {
+  func failed(_ error: (any Error)?) {
+    if error is Ourselves {
       transport.dialler.failed(dial, .ourselves)
     } else if isRefused {
       transport.dialler.failed(dial, .unreachable)

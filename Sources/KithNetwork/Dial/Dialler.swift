@@ -16,15 +16,12 @@ final class Dialler: Sendable {
   typealias Act = @Sendable (_ dials: [Dial], _ surplus: [SessionID]) -> Void
 
   private let state: Mutex<State>
-  private let eventLoop: any EventLoop
+  private let eventLoop = Bootstraps.group.next()
   private let entropy: SharedEntropy
 
-  init(
-    configuration: TransportConfiguration, eventLoop: any EventLoop, entropy: SharedEntropy
-  ) {
+  init(configuration: TransportConfiguration, entropy: SharedEntropy) {
     let overlay = OverlayPlan(seed: entropy.number())
     state = Mutex(State(schedule: DialSchedule(configuration: configuration, overlay: overlay)))
-    self.eventLoop = eventLoop
     self.entropy = entropy
   }
 

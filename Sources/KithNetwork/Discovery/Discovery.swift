@@ -35,7 +35,7 @@ package final class Discovery: Sendable {
   private let transport: Transport
   private let delegate: any DiscoveryDelegate
   private let link: LinkMulticast
-  private let eventLoop: any EventLoop
+  private let eventLoop = Bootstraps.group.next()
   private let state: Mutex<State>
 
   /// Makes a discovery that is not running yet.
@@ -53,7 +53,6 @@ package final class Discovery: Sendable {
     self.link = link
     keys = transport.keys
     boot = transport.entropy.number()
-    eventLoop = transport.group.next()
     state = Mutex(State(judge: BeaconJudge(account: account, device: transport.keys.id)))
   }
 

@@ -1,6 +1,6 @@
 package import KithCore
 package import Logging
-package import NIOCore
+internal import NIOCore
 internal import NIOPosix
 internal import Synchronization
 
@@ -58,7 +58,7 @@ package final class LinkMulticast: Sendable {
   private let datagramBytes: Int
   private let isLoopbackOnly: Bool
   private let scanInterval: TimeAmount
-  let eventLoop: any EventLoop
+  let eventLoop = Bootstraps.group.next()
   private let logger: Logger
   private let state = Mutex(State())
 
@@ -66,14 +66,13 @@ package final class LinkMulticast: Sendable {
   /// are checked at each `scanInterval`.
   package init(
     port: UInt16, datagramBytes: Int, isLoopbackOnly: Bool = false,
-    scanInterval: Duration = .seconds(5), eventLoopGroup: any EventLoopGroup, logger: Logger
+    scanInterval: Duration = .seconds(5), logger: Logger
   ) {
     self.port = port
     self.datagramBytes = datagramBytes
     self.isLoopbackOnly = isLoopbackOnly
     self.scanInterval = TimeAmount(scanInterval)
     self.logger = logger
-    eventLoop = eventLoopGroup.next()
   }
 
   // MARK: Use

@@ -9,16 +9,9 @@ protocol DiallerHandshakeOwner: AnyObject {
   func answer(to reply: [UInt8], from key: TransportPublicKey) throws -> [UInt8]
   /// Called after message 3. Returns the next handler; nil ends the handshake.
   func finished(_ exchange: NoiseExchange) -> SessionHandler?
-  /// Called once, before closing.
-  func failed(_ failure: DiallerHandshakeFailure)
-}
-
-enum DiallerHandshakeFailure: Error {
-  /// The listener closed or sent nothing in time, as it does if the dialler lacks the key.
-  case silence
-  /// Message 2 is invalid, or the owner returned no handler.
-  case wrongMessage
-  case aborted(any Error)
+  /// Called once, before closing, with the owner's own error; nil: the listener closed, sent nothing
+  /// in time or something invalid, or the owner returned no handler.
+  func failed(_ error: (any Error)?)
 }
 
 final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
@@ -39,26 +32,26 @@ final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHand
 
   func handlerAdded(context: ChannelHandlerContext) {
     deadline = context.eventLoop.assumeIsolated().scheduleTask(in: timeout) {
-      self.fail(.silence, context)
+      self.fail(context)
     }
     guard let message = try? exchange.write(owner.offer()) else {
-      return fail(.wrongMessage, context)
+      return fail(context)
     }
     context.writeHandshakeMessage(message)
   }
 
   /// Called without `channelInactive` if the connection ended while the handler was added.
   func handlerRemoved(context: ChannelHandlerContext) {
-    fail(.silence, context)
+    fail(context)
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    fail(.silence, context)
+    fail(context)
     context.fireChannelInactive()
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    fail(.silence, context)
+    fail(context)
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -67,11 +60,11 @@ final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHand
     do {
       guard let message = try buffer.next() else { return }
       guard let payload = try? exchange.read(message), let key = exchange.remoteStaticKey else {
-        return fail(.wrongMessage, context)
+        return fail(context)
       }
       finish(payload, key, context)
     } catch {
-      fail(.wrongMessage, context)
+      fail(context)
     }
   }
 
@@ -82,23 +75,23 @@ final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHand
     do {
       answer = try owner.answer(to: payload, from: key)
     } catch {
-      return fail(.aborted(error), context)
+      return fail(context, error)
     }
-    guard let message = try? exchange.write(answer) else { return fail(.wrongMessage, context) }
+    guard let message = try? exchange.write(answer) else { return fail(context) }
     context.writeHandshakeMessage(message)
     guard let next = owner.finished(exchange) else {
-      return fail(.wrongMessage, context)
+      return fail(context)
     }
     isOver = true
     deadline?.cancel()
     next.install(insteadOf: self, context: context, rest: buffer.takeRest())
   }
 
-  private func fail(_ failure: DiallerHandshakeFailure, _ context: ChannelHandlerContext) {
+  private func fail(_ context: ChannelHandlerContext, _ error: (any Error)? = nil) {
     guard !isOver else { return }
     isOver = true
     deadline?.cancel()
-    owner.failed(failure)
+    owner.failed(error)
     context.close(promise: nil)
   }
 }

@@ -3,6 +3,9 @@ internal import NIOCore
 internal import NIOPosix
 
 enum Bootstraps {
+  /// The event loops of all connections.
+  static let group = MultiThreadedEventLoopGroup.singleton
+
   /// Linux's `TCP_USER_TIMEOUT`, in milliseconds.
   private static let userTimeout = ChannelOptions.Types.SocketOption(
     level: .tcp, name: .init(rawValue: 18))
@@ -22,7 +25,7 @@ enum Bootstraps {
   /// `initialize` is called for each connection on its event loop; throwing closes it. `onShortage`
   /// is called when accepting pauses for want of resources.
   static func bind(
-    _ group: any EventLoopGroup, hosts: [String], port: UInt16,
+    hosts: [String], port: UInt16,
     userTimeout: Duration = NetworkLimits.userTimeout,
     onShortage: @escaping @Sendable (IOError) -> Void = { _ in },
     initialize: @escaping @Sendable (any Channel) throws -> Void
@@ -32,8 +35,7 @@ enum Bootstraps {
     func bind(_ host: String) async throws(NetworkFailure) {
       do {
         let server = server(
-          group, host: host, userTimeout: userTimeout, onShortage: onShortage,
-          initialize: initialize)
+          host: host, userTimeout: userTimeout, onShortage: onShortage, initialize: initialize)
         let address = SocketAddress.literal(host, port: port)
         bound.append(
           try await (address.map { server.bind(to: $0) } ?? server.bind(host: host, port: port))
@@ -59,8 +61,7 @@ enum Bootstraps {
   }
 
   private static func server(
-    _ group: any EventLoopGroup, host: String, userTimeout: Duration,
-    onShortage: @escaping @Sendable (IOError) -> Void,
+    host: String, userTimeout: Duration, onShortage: @escaping @Sendable (IOError) -> Void,
     initialize: @escaping @Sendable (any Channel) throws -> Void
   ) -> ServerBootstrap {
     let bootstrap = ServerBootstrap(group: group)
@@ -91,8 +92,7 @@ enum Bootstraps {
   ///
   /// `admit` prevents a connection by throwing.
   static func connect(
-    _ group: any EventLoopGroup, to address: PeerAddress,
-    connectTimeout: Duration = NetworkLimits.connectTimeout,
+    to address: PeerAddress, connectTimeout: Duration = NetworkLimits.connectTimeout,
     userTimeout: Duration = NetworkLimits.userTimeout,
     admit: @escaping @Sendable (any Channel) throws -> Void = { _ in },
     handler: @escaping @Sendable () throws -> any ChannelHandler
@@ -168,9 +168,9 @@ extension NetworkFailure {
   /// Tries to listen, and returns the failure, if any.
   package static func listening(on hosts: [String] = ["::"], port: UInt16) async -> Self? {
     do throws(NetworkFailure) {
-      let bound = try await Bootstraps.bind(
-        MultiThreadedEventLoopGroup.singleton, hosts: hosts, port: port
-      ) { _ in throw TransportError.shutDown }
+      let bound = try await Bootstraps.bind(hosts: hosts, port: port) { _ in
+        throw TransportError.shutDown
+      }
       for channel in bound { try? await channel.close() }
       return nil
     } catch {

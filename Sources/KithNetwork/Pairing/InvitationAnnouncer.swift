@@ -1,6 +1,6 @@
 package import KithCore
 package import Logging
-package import NIOCore
+internal import NIOCore
 internal import Synchronization
 
 /// Announces an invitation on the LAN. It answers nothing.
@@ -95,10 +95,10 @@ package final class InvitationFinder: Sendable {
 extension LinkMulticast {
   /// For announcements of invitations, at the joiners' UDP port.
   package static func invitations(
-    port: UInt16, isLoopbackOnly: Bool, eventLoopGroup: any EventLoopGroup, logger: Logger
+    port: UInt16, isLoopbackOnly: Bool, logger: Logger
   ) -> LinkMulticast {
     LinkMulticast(
       port: port, datagramBytes: InvitationAnnouncement.byteCount, isLoopbackOnly: isLoopbackOnly,
-      eventLoopGroup: eventLoopGroup, logger: logger)
+      logger: logger)
   }
 }

@@ -1,6 +1,6 @@
 package import KithCore
 package import KithCrypto
-package import NIOCore
+internal import NIOCore
 
 /// Connects a joiner to an invitation, and shakes hands under its token or code.
 package struct PairingDialler: Sendable {
@@ -11,15 +11,13 @@ package struct PairingDialler: Sendable {
 
   private let configuration: PairingConfiguration
   private let parameters: NoiseParameters
-  private let group: any EventLoopGroup
 
-  /// Uses only the transport key of `keys`. The caller shuts down the event loops.
+  /// Uses only the transport key of `keys`.
   package init(
     keys: DeviceKeys, configuration: PairingConfiguration = PairingConfiguration(),
-    eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom()
+    entropy: any Entropy = SystemRandom()
   ) {
     self.configuration = configuration
-    group = eventLoopGroup
     parameters = NoiseParameters(
       prologue: NoiseParameters.pairingPrologue, keys: keys, entropy: SharedEntropy(entropy))
   }
@@ -56,7 +54,7 @@ package struct PairingDialler: Sendable {
     let linger = configuration.lingerTimeout
     let (channels, outcome) = AsyncThrowingStream<PairingChannel, any Error>.makeStream()
     let connected = Bootstraps.connect(
-      group, to: address, userTimeout: configuration.handshakeTimeout
+      to: address, userTimeout: configuration.handshakeTimeout
     ) {
       try handler(
         JoiningConnection(address: address, linger: linger, answer: answer, outcome: outcome))
@@ -111,12 +109,7 @@ private final class JoiningConnection: DiallerHandshakeOwner {
       ready: { [outcome] in outcome.yield($0) })
   }
 
-  func failed(_ failure: DiallerHandshakeFailure) {
-    switch failure {
-    case .silence, .wrongMessage:
-      outcome.finish(throwing: PairingError.wrongToken(address: address))
-    case .aborted(let error):
-      outcome.finish(throwing: error)
-    }
+  func failed(_ error: (any Error)?) {
+    outcome.finish(throwing: error ?? PairingError.wrongToken(address: address))
   }
 }

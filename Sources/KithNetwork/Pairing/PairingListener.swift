@@ -1,6 +1,6 @@
 package import KithCore
 package import KithCrypto
-package import NIOCore
+internal import NIOCore
 internal import Synchronization
 
 /// The inviter's own listener, under the invitation's token.
@@ -29,7 +29,6 @@ package final class PairingListener: Sendable {
     limit: NetworkLimits.pairingHalfOpen, limitPerAddress: NetworkLimits.pairingHalfOpen)
   let parameters: NoiseParameters
   private let onWrongProof: @Sendable (_ triesLeft: Int) -> Void
-  private let group: any EventLoopGroup
   private let channels = ChannelTable()
   private let state = Mutex(State())
 
@@ -37,11 +36,11 @@ package final class PairingListener: Sendable {
   ///
   /// Only the transport key of `keys` is used. The joiner gets the 32 bytes of `token` in another
   /// way, or uses `code`. `invitation` is the payload of message 2. `onWrongProof` is called after
-  /// a wrong code, on an event-loop thread. The caller shuts down the event loops.
+  /// a wrong code, on an event-loop thread.
   package init(
     keys: DeviceKeys, token: SharedPresharedKey, code: PairingCode? = nil, invitation: [UInt8],
     configuration: PairingConfiguration = PairingConfiguration(),
-    eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom(),
+    entropy: any Entropy = SystemRandom(),
     onWrongProof: @escaping @Sendable (_ triesLeft: Int) -> Void = { _ in }
   ) {
     self.token = token
@@ -49,7 +48,6 @@ package final class PairingListener: Sendable {
     self.onWrongProof = onWrongProof
     self.invitation = invitation
     self.configuration = configuration
-    group = eventLoopGroup
     parameters = NoiseParameters(
       prologue: NoiseParameters.pairingPrologue, keys: keys, entropy: SharedEntropy(entropy))
   }
@@ -58,10 +56,10 @@ package final class PairingListener: Sendable {
   @discardableResult
   package func bind() async throws -> [PeerAddress] {
     let bound = try await Bootstraps.bind(
-      group, hosts: configuration.hosts, port: configuration.port,
+      hosts: configuration.hosts, port: configuration.port,
       userTimeout: configuration.handshakeTimeout
     ) { try self.accept($0) }
-    let timer = group.next().scheduleTask(in: TimeAmount(configuration.lifetime)) {
+    let timer = Bootstraps.group.next().scheduleTask(in: TimeAmount(configuration.lifetime)) {
       self.end(.expired)
     }
     state.withLock { state in

@@ -21,7 +21,7 @@ struct LinkMulticastTests {
     logger.logLevel = .error
     return LinkMulticast(
       port: port, datagramBytes: bytes, isLoopbackOnly: true, scanInterval: .milliseconds(50),
-      eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger)
+      logger: logger)
   }
 
   private func started(_ link: LinkMulticast) async throws -> Heard {

@@ -1,7 +1,6 @@
 import KithCore
 import KithCrypto
 import KithNetwork
-import NIOPosix
 import Synchronization
 import Testing
 
@@ -43,8 +42,7 @@ struct JoinerKeysTests {
       var text = ""
       for await token in tokens { text = token }
       let token = try InvitationToken(text: text)
-      let dialler = PairingDialler(
-        keys: used, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
+      let dialler = PairingDialler(keys: used)
       let channel = try await dialler.connect(
         to: PeerAddress(host: "127.0.0.1", port: token.port),
         token: SharedPresharedKey(token.presharedKey())

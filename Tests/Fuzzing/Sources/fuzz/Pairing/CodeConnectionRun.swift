@@ -24,7 +24,6 @@ enum CodeConnectionRun {
       keys: FuzzAccount.shared.devices[0],
       token: SharedPresharedKey(PresharedKey(random: &entropy)), code: CodeExchangeRun.codes[0],
       invitation: [1, 2, 3], configuration: configuration,
-      eventLoopGroup: channel.embeddedEventLoop,
       entropy: SeededEntropy(seed: 3))
     guard let (id, _) = listener.gate.admit(channel) else { fatalError("not admitted") }
     let handler = CodeInviterHandler(
@@ -188,7 +187,7 @@ private final class NoJoiner: DiallerHandshakeOwner {
 
   func finished(_ exchange: NoiseExchange) -> SessionHandler? { nil }
 
-  func failed(_ failure: DiallerHandshakeFailure) {}
+  func failed(_ error: (any Error)?) {}
 }
 
 extension PeerAddress {
