@@ -70,7 +70,8 @@ class Program:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-                raise AssertionError(f"{self.name} does not end after signal {number}") from None
+                raise AssertionError(f"{self.name} does not end after signal {number}; its last "
+                                     f"words: {self.error[-2_000:]}") from None
         return self.process.returncode
 
 
