@@ -115,20 +115,22 @@ struct History {
   /// - Its program was told that it, or a write that replaced it, was refused.
   /// - Its directory was given up, and it is not certainly covered.
   func loss(
-    in states: [StoreIdentifier: StoreInspection],
+    in states: [StoreIdentifier: [StoreInspection]],
     told: (DeviceNumber, StoreIdentifier) -> [Refusal],
     isCovered: (Stamp, Key, StoreIdentifier) -> Bool
   ) -> String? {
     for id in order {
       guard let write = writes[id], write.isDurable, let clock = write.clock,
-        let state = states[write.store]
+        let seen = states[write.store]
       else { continue }
       let refusals = told(write.device, write.store)
       for operation in write.operations {
         // A device that is alone in the end has drafts.
         let key = Key(operation.key)
-        let newest = state.drafted[key] ?? state.slots[key]?.first?.entry
-        // Removals are not in the digest: of a fork's two removals of one key either may stay.
+        // Removals are not in the digest: a fork's may be on some devices only, and of two of one key
+        // either may stay.
+        let newest = seen.compactMap { $0.drafted[key] ?? $0.slots[key]?.first?.entry }
+          .max { $0.stamp < $1.stamp }
         if let newest, newest.isRemoval, operation.value == nil { continue }
         let isAccounted = ([clock] + write.copied).contains { clock in
           let stamp = Stamp(clock: clock, device: write.author)

@@ -135,22 +135,21 @@ extension Simulation {
 
   private func checkEnd() throws(Violation) {
     let all = devices.filter { $0.isRunning }
-    guard let first = all.first else { return }
-    var states: [StoreIdentifier: StoreInspection] = [:]
+    var states: [StoreIdentifier: [StoreInspection]] = [:]
     for store in stores where !flooded.contains(store) {
       for device in all {
         guard let seen = device.replica?.inspect(store) else { continue }
         if let difference = reference.difference(seen, in: store) {
           throw Violation(.convergence, "\(device.name), \(store): \(difference)")
         }
+        states[store, default: []].append(seen)
       }
-      states[store] = first.replica?.inspect(store)
     }
     // Devices may keep different things of a flooded store.
     let loss = history.loss(
       in: states, told: { device, store in devices[device].told[store] ?? [] },
       isCovered: { stamp, key, store in
-        states[store].map { reference.isCovered(stamp, of: key, by: $0, in: store) } ?? false
+        states[store]?.first.map { reference.isCovered(stamp, of: key, by: $0, in: store) } ?? false
       })
     if let loss { throw Violation(.nothingLost, loss) }
     for device in all {
