@@ -4,6 +4,7 @@ public import KithCrypto
 public struct HiddenEntry: Codable, Hashable, Sendable {
   /// The key.
   public var key: String
+  /// Decodes: it was checked when it was made, or when it came over the control socket.
   package var hidden: EncodedValue
   /// The device that wrote it.
   public var device: DeviceID
@@ -17,7 +18,7 @@ public struct HiddenEntry: Codable, Hashable, Sendable {
   ///
   /// - Complexity: O(*n*) in the value's bytes.
   public var value: PropertyListValue {
-    guard let value = try? hidden.decoded() else { preconditionFailure("it was decoded before") }
+    guard let value = try? hidden.decoded() else { preconditionFailure("it decodes") }
     return value
   }
 

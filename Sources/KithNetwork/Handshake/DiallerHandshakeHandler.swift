@@ -9,8 +9,9 @@ protocol DiallerHandshakeOwner: AnyObject {
   func answer(to reply: [UInt8], from key: TransportPublicKey) throws -> [UInt8]
   /// Called after message 3. Returns the next handler; nil ends the handshake.
   func finished(_ exchange: NoiseExchange) -> SessionHandler?
-  /// Called once, before closing, with the owner's own error; nil: the listener closed, sent nothing
-  /// in time or something invalid, or the owner returned no handler.
+  /// Called once, before closing, with the owner's own error; nil: the listener closed or sent nothing
+  /// in time, as it does if the dialler lacks the key; it sent something invalid; or the owner
+  /// returned no handler.
   func failed(_ error: (any Error)?)
 }
 

@@ -259,14 +259,12 @@ struct CarrierTests {
         ("not everything", another, false, true, .standard, "[4], covers 1"),
         ("other limits", nil, false, true, other, "other limits"),
       ]
-    let roster = fixture.roster
     var sealing = fixture
     let batch = Batch(
       store: fixture.store, changeSets: try [3, 4].map { try sealing.changeSet($0) })
     let messages = batch.messages().compactMap {
       InboundMessage(decoding: $0, account: fixture.account)
     }
-    let room = BatchRoom(own: mine.device, roster: roster, authorBytes: .max, elsewhereBytes: 0)
     for (name, digest, isEverything, isLast, policy, opens) in cases {
       var parcel = fixture.parcel(above: [mine: 3], through: [mine: 4])
       parcel.stores[0].have.digest = digest
@@ -281,6 +279,10 @@ struct CarrierTests {
     #expect(words(empty) == "[], covers 1")
   }
 
+  private var room: BatchRoom {
+    BatchRoom(own: mine.device, roster: fixture.roster, authorBytes: .max, elsewhereBytes: 0)
+  }
+
   @Test func `a store in a parcel with more bytes than a batch may have cannot be judged`() throws {
     let bytes = 5 << 20
     var sealing = fixture
@@ -289,8 +291,6 @@ struct CarrierTests {
       changeSets: try [3, 4].map { try sealing.changeSet($0, bytes: bytes) })
     let first = try #require(batch.messages().first)
     let part = try #require(InboundMessage(decoding: first, account: fixture.account))
-    let room = BatchRoom(
-      own: mine.device, roster: fixture.roster, authorBytes: .max, elsewhereBytes: 0)
     let parcel = fixture.parcel(above: [mine: 2], through: [mine: 4])
     func open(_ parts: Int) -> String {
       let parts = Array(repeating: part, count: parts)
