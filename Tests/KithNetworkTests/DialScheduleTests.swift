@@ -196,7 +196,7 @@ struct DialScheduleTests {
     #expect(!dials.map(\.target).contains(try #require(next.first).target))
   }
 
-  @Test func `whoever is left behind is dialled beside the drawn`() throws {
+  @Test func `a device left behind is dialled beside the drawn ones`() throws {
     let (learned, devices) = try schedule(learning: 30)
     var many = learned
     let drawn = Set(many.takeDue(at: 0).map(\.target))

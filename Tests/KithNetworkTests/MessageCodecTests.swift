@@ -17,7 +17,6 @@ struct MessageCodecTests {
     _ = try two.read(try one.write([]))
     _ = try one.read(try two.write([]))
     _ = try two.read(try one.write([]))
-    #expect(one.hash == two.hash)
     return (one, two)
   }
 

@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func `who sends into a stalled direction has to wait`() async throws {
+  @Test func `a sender into a stalled direction has to wait`() async throws {
     var configuration = FaultyProxy.Configuration()
     configuration.heldBytesLimit = 100_000
     try await ProxyPair.with(configuration, faults: .init(isStalled: false)) { pair in

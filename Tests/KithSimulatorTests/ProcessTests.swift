@@ -45,7 +45,7 @@ import Testing
     #expect(report.happenings["writes", default: 0] > 0)
   }
 
-  @Test func `what cannot be understood is refused`() throws {
+  @Test func `arguments that cannot be understood are refused`() throws {
     #expect(try Self.run(["replay", "no-such-file"]).status == 1)
     #expect(try Self.run(["run", "--faults", "rain"]).status == 64)
     for devices in ["1", "65", "9-3", "1-9", "9-", "-9", "3-5-9", "many"] {

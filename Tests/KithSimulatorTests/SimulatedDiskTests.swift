@@ -30,7 +30,7 @@ import Testing
     #expect(try disk.load().incarnation == Incarnation(rawValue: 8))
   }
 
-  @Test func `what is full takes nothing, and gives what it has`() throws {
+  @Test func `a full disk takes nothing, and gives what it has`() throws {
     let disk = SimulatedDisk()
     try disk.commit(first)
     disk.setFull(true)

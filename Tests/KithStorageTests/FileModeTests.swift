@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can give files away"))
-  func `what belongs to another user is refused with the command that works`() throws {
+  func `a file of another user is refused with the command that helps`() throws {
     let directory = try made()
     try withLog(directory)
     for path in Self.files.map({ "\(directory.device)/\($0)" }) {

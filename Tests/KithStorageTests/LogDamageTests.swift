@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  @Test func `what it took along counts as missing`() throws {
+  @Test func `the commits lost with a damaged log count as missing`() throws {
     let directory = try TestDirectory()
     let device = try DeviceDirectory.create(
       at: directory.device, secrets: newSecrets(), initial: [])

@@ -44,7 +44,7 @@ import Testing
   }
 
   /// A crash while the passphrase is taken away leaves the secrets in the open beside those under it.
-  @Test func `what a change left that did not come to its end goes at the next opening`() throws {
+  @Test func `the remains of an interrupted change go at the next opening`() throws {
     let plain = try Data(contentsOf: URL(filePath: secrets))
     try DeviceDirectory.changePassphrase(at: path, from: nil, to: "new", stretching: cheap)
     let unfinished = secrets + ".new"

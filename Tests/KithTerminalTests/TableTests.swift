@@ -66,7 +66,7 @@ struct TableTests {
     #expect(Humane.decimals(2.345, 2) == "2.35")
   }
 
-  @Test func `what other devices say cannot move the cursor`() {
+  @Test func `texts of other devices cannot move the cursor`() {
     #expect(Columns.printable("a\u{1B}[2Jb\n") == "a\\u{1b}[2Jb\\n")
     #expect(Columns.printable("\u{202E}evil") == "\\u{202e}evil")
     #expect(Columns.printable("a\u{200F}b\u{61C}") == "a\\u{200f}b\\u{61c}")

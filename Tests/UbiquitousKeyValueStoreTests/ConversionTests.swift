@@ -92,7 +92,7 @@ import Testing
     #expect(store.bool(forKey: "k"))
   }
 
-  @Test func `what is missing is nil, false or 0`() {
+  @Test func `a missing value is nil, false or 0`() {
     #expect(store.object(forKey: "k") == nil)
     #expect(store.string(forKey: "k") == nil)
     #expect(store.array(forKey: "k") == nil)

@@ -113,7 +113,7 @@ import Testing
     #expect(faces[0].dictionaryRepresentation.count == 1)
   }
 
-  @Test func `what was refused before the program began is told once it uses the store`()
+  @Test func `a refusal from before the program began is told once it uses the store`()
     async throws
   {
     let backing = FakeBacking()
@@ -191,7 +191,7 @@ import Testing
     #expect(local.longLong(forKey: "n") == 1)
   }
 
-  @Test func `where the directory cannot be used the program goes on in memory`() async throws {
+  @Test func `without a usable directory the program goes on in memory`() async throws {
     let store = NSUbiquitousKeyValueStore.on(
       MemoryBacking(because: KithError(.readOnly, "no"), policy: Self.small))
     let heard = Heard(store)

@@ -169,7 +169,7 @@ import Testing
     }
   }
 
-  @Test func `what code says is checked at once`() {
+  @Test func `settings in code are checked at once`() {
     let setup = Setup()
     func code(
       _ identifier: String? = nil, policy: KeyValueStore.Policy = .standard

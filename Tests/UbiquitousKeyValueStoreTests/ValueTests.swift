@@ -81,7 +81,7 @@ import Testing
     #expect(stored([text as Any]) == .array([.string("a")]))
   }
 
-  @Test func `what property lists cannot hold is ignored, and changes nothing`() {
+  @Test func `an object that property lists cannot hold is ignored, and changes nothing`() {
     let before = PropertyListValue.string("before")
     #expect(stored("before") == before)
     let none: String? = nil

@@ -125,7 +125,7 @@ struct JudgementTests {
     }
   }
 
-  @Test func `who listens is found in the kernel's table`() {
+  @Test func `the listening process is found in the kernel's table`() {
     let table = """
         sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
          0: 0100007F:1012 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1
@@ -240,7 +240,7 @@ struct JudgementTests {
 
   // MARK: Roster
 
-  @Test func `who is away for a month may be lost`() throws {
+  @Test func `a device that is away for a month may be lost`() throws {
     let check = RosterCheck()
     func findings(
       _ devices: [NodeStatus.Device], _ peers: [NodeStatus.Peer] = []

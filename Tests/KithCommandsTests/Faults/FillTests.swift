@@ -12,7 +12,7 @@ extension Faults {
     static let memoryBytes = 200 << 20
     static let diskBytes = 512 << 20
 
-    @Test func `whatever several authors publish, memory, disk and the time to start are bounded`()
+    @Test func `floods of several authors leave memory, disk and the time to start bounded`()
       async throws
     {
       let authors = Faults.number("KITH_FILL_AUTHORS", or: 3)

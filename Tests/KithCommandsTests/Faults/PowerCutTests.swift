@@ -39,7 +39,7 @@ extension Faults {
     /// cut off, or followed by garbage, anywhere after the last commit of the first photo. The
     /// states in the middle of a checkpoint are tried too: any of the log's pages in the database
     /// already, some of them torn.
-    @Test func `what a power cut leaves holds every acknowledged write`() async throws {
+    @Test func `the disk after a power cut holds every acknowledged write`() async throws {
       let seed = testSeed("power cut")
       let rounds = Faults.number("KITH_POWER_CUTS", or: 12)
       let household = try Household()
@@ -98,7 +98,7 @@ extension Faults {
     /// data, and the data that the system happened to write. Copies of it are mounted, which
     /// replays the file system's journal, and opened.
     @Test(.enabled(if: Disk.isPossible, "file systems cannot be mounted here"))
-    func `what was acknowledged had reached the disk`() async throws {
+    func `every acknowledged write had reached the disk`() async throws {
       let seed = testSeed("power cut of a disk")
       let rounds = Faults.number("KITH_POWER_CUTS", or: 12) / 3
       let disk = try Disk()

@@ -208,7 +208,7 @@ struct BinaryPropertyListTests {
     #expect(error?.description.contains("a set") == true)
   }
 
-  @Test func `what unfolds to more than memory holds is refused at once`() {
+  @Test func `a list that unfolds to more than memory holds is refused at once`() {
     let text = [0x5F, 0x11, 0xFF, 0xFF] + [UInt8](repeating: 0x61, count: 65_535)
     for data in [nested(20, width: 14), nested(3, width: 14, last: text)] {
       let error = #expect(throws: ImportError.self) { try ImportedFile(data) }

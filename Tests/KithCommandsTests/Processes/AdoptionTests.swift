@@ -53,7 +53,7 @@ struct AdoptionTests {
       let serving = Task { try await accounts.run() }
       try await eventually("the program to serve") {
         let device = try Accounts.deviceDirectory(in: directory.path)
-        return (try? await LocalClient(directory: device).version()) != nil
+        return (try? await LocalClient(directory: device).report()) != nil
       }
       do {
         try await body()
@@ -194,7 +194,7 @@ struct AdoptionTests {
     let node = try await Node.open(configuration)
     let serving = Task { try await node.run() }
     try await eventually("the node to answer") {
-      (try? await LocalClient(directory: new.directory.path).version()) != nil
+      (try? await LocalClient(directory: new.directory.path).report()) != nil
     }
     let out = try await new.kith("account", "sign-out", "--json")
     #expect(out.output.contains(#""servedBy": \#(getpid())"#), "\(out)")
@@ -225,7 +225,7 @@ struct AdoptionTests {
   }
 
   /// They are the account's that is signed in: nobody leaves it before it has them.
-  @Test func `what is owed goes to the account that was signed in, not to the next`() async throws {
+  @Test func `local values owed to an account go to it, not to the next one`() async throws {
     let household = try Household()
     _ = try await household.create("alpha")
     let new = Newcomer(household, "alpha")

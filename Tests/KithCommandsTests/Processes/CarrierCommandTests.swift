@@ -64,7 +64,7 @@ struct CarrierCommandTests {
     try await household.stop(alpha)
   }
 
-  @Test func `what cannot be a carrier is refused with what to do`() async throws {
+  @Test func `an unusable carrier is refused with advice`() async throws {
     let household = try Household()
     let alpha = try await household.create("alpha")
     func run(_ words: String..., input: String = "") async throws -> KithProcess.Result {

@@ -136,7 +136,9 @@ struct DevicesTests {
     try await household.stop(two)
   }
 
-  @Test func `who was enrolled by a device that goes stays, unless it is said`() async throws {
+  @Test func `a device stays when its enroller is revoked, unless the person says otherwise`()
+    async throws
+  {
     for (options, staysMember) in [
       ([], true), (["--keep-none"], false), (["--keep", "three"], true),
     ] {

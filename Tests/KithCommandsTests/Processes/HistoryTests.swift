@@ -25,7 +25,7 @@ import Testing
         refused: [[], names]))
   }
 
-  @Test func `what lost to an earlier write is lost`() {
+  @Test func `a write that lost to an earlier one is lost`() {
     let first = write("first", node: 0, at: 0, transaction: 1)
     let second = write("second", node: 1, at: 100, transaction: 2)
     #expect(problems([first, second], shown: "second").isEmpty)

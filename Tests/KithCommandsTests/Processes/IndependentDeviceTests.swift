@@ -39,7 +39,7 @@ struct IndependentDeviceTests {
   }
 
   @Test(.timeLimit(.minutes(5)))
-  func `what the protocol page calls malformed ends a session, and a wrong entry none`()
+  func `a malformed message of the protocol page ends a session, and a wrong entry ends none`()
     async throws
   {
     let (household, node) = try await household()

@@ -28,7 +28,7 @@ struct QuestionsTests {
   }
 
   /// A `y` that was typed while something else went on took a device out for ever.
-  @Test func `what was typed before a question does not answer it`() async throws {
+  @Test func `text typed before a question does not answer it`() async throws {
     let alpha = try await household.create("alpha")
     _ = try await household.join("beta")
     terminal.type("y\ny")
@@ -47,7 +47,7 @@ struct QuestionsTests {
     #expect(!terminal.shown.contains("info kith"), "\(terminal.shown)")
   }
 
-  @Test func `what is written during the question to leave is not lost`() async throws {
+  @Test func `a write during the question to leave is not lost`() async throws {
     _ = try await household.create("alpha")
     let beta = try await household.join("beta")
     let leave = try start(beta, "account", "leave")

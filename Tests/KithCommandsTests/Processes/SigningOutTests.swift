@@ -22,7 +22,7 @@ struct SigningOutTests {
     try await beta.client.write([("far", 1)], in: Household.store)
     // The node goes on, for the local stores.
     let local = LocalClient(directory: alpha.directory.path + "/local")
-    try await eventually("the local stores to be served") { (try? await local.version()) != nil }
+    try await eventually("the local stores to be served") { (try? await local.report()) != nil }
     #expect(try await local.report().listening.isEmpty)
     #expect(try await household.run(alpha, "get", "far").status == CommandStatus.notFound.rawValue)
     let listed = try await household.run(alpha, "account", "list", "--json").output

@@ -19,7 +19,7 @@ struct StandardFilesTests {
     ).wait()
   }
 
-  @Test func `what cannot be printed is no success`() async throws {
+  @Test func `a command whose output cannot be written fails`() async throws {
     let household = try Household()
     for json in ["", "--json"] {
       try? FileManager.default.removeItem(at: household.root.appending(path: "a"))

@@ -26,7 +26,8 @@ struct StrangersTests {
     ]
   }()
 
-  @Test func `whoever is no member gets no byte back, and is gone after 5 seconds`() async throws {
+  @Test func `a stranger gets no byte back, and its connection ends after 5 seconds`() async throws
+  {
     let household = try Household()
     let member = try await household.create("alpha")
     try await household.start(member)

@@ -18,6 +18,11 @@ struct ValueJSONTests {
     (date(816_948_000.123), #"{"$date":"2026-11-21T10:00:00.123Z"}"#),
     (date(-0.0), #"{"$date":-0.0}"#), (date(.nan), #"{"$date":{"$double":"nan"}}"#),
     (date(1e300), #"{"$date":1e+300}"#),
+    (date(-63_113_904_000), #"{"$date":"0001-01-01T00:00:00Z"}"#),
+    (date(-63_113_904_000.5), #"{"$date":-63113904000.5}"#),
+    (date(252_423_993_599.5), #"{"$date":"9999-12-31T23:59:59.5Z"}"#),
+    (date(252_423_993_600), #"{"$date":252423993600.0}"#),
+    (date(-26_524_800), #"{"$date":"2000-02-29T00:00:00Z"}"#),
     (["$date": 1], #"{"$dictionary":{"$date":1}}"#), (["$date": 1, "b": 2], #"{"$date":1,"b":2}"#),
     ([[], [:], ["b": 1, "a": [2]]], #"[[],{},{"a":[2],"b":1}]"#),
   ]
@@ -46,7 +51,9 @@ struct ValueJSONTests {
   }
 
   /// Every character of Unicode, as a value and as a key.
-  @Test func `what a terminal would obey is escaped, and read back as it was`() throws {
+  @Test func `characters that a terminal would obey are escaped, and read back as they were`()
+    throws
+  {
     for value in (0...0x10FFFF as ClosedRange<UInt32>) {
       guard let scalar = Unicode.Scalar(value) else { continue }
       let text = "a" + String(scalar)

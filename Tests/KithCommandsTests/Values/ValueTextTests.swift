@@ -29,7 +29,9 @@ struct ValueTextTests {
 
   @Test(arguments: [
     (ValueType.bool, "maybe"), (.integer, "1.5"), (.double, "0x1"), (.double, "1e999"),
-    (.date, "2026-02-30"), (.date, "tomorrow"), (.data, "0x0"), (.data, "???"), (.json, "{"),
+    (.date, "2026-02-30"), (.date, "1900-02-29"), (.date, "2026-13-01"), (.date, "2026-00-01"),
+    (.date, "0000-01-01"), (.date, "2026-01-01T24:00"), (.date, "tomorrow"), (.data, "0x0"),
+    (.data, "???"), (.json, "{"),
     (.plist, "no"),
   ])
   func `a refusal says what was expected`(type: ValueType, text: String) {

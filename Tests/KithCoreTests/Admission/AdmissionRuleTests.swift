@@ -17,7 +17,7 @@ import Testing
       steps: steps.map { AdmissionStep(kind: $0.0, size: $0.size, claim: $0.2) })
   }
 
-  @Test func `where all newest values fit all are shown, whatever they would fall back to`() {
+  @Test func `if all newest values fit all are shown, whatever they would fall back to`() {
     // Under rule 2 alone a step over the policy, of equal claim, keeps the first key from showing.
     let offers = [
       offer((.value, 10, claim(1))),

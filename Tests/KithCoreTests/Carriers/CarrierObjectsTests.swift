@@ -13,7 +13,7 @@ struct CarrierObjectsTests {
     CarrierObjects.reached(with: parcels, fixture.reader([:]))[fixture.store] ?? [:]
   }
 
-  @Test func `what parcels bring is reached from nothing`() {
+  @Test func `parcels are reached from an empty vector`() {
     let (mine, theirs) = (fixture.chain(fixture.creator), fixture.chain(fixture.second))
     let first = fixture.parcel(through: [mine: 2], clock: 1)
     let second = fixture.parcel(above: [mine: 2], through: [mine: 4, theirs: 1], clock: 2)
@@ -152,7 +152,7 @@ struct CarrierObjectsTests {
     #expect(objects.reachAll(without: names, reader))
   }
 
-  @Test mutating func `what does not open is deleted an hour later`() {
+  @Test mutating func `an object that does not open is deleted an hour later`() {
     var objects = CarrierObjects()
     let name = fixture.name()
     objects[name] = fixture.object(.unreadable(since: 10_000_000))
@@ -175,7 +175,7 @@ struct CarrierObjectsTests {
     #expect(states.count { if case .unreadable = $0 { true } else { false } } == 1)
   }
 
-  @Test mutating func `what is known of an object is restored`() {
+  @Test mutating func `a known object is restored from its row`() {
     let parcel = fixture.parcel(through: [fixture.chain(fixture.creator): 1])
     for isCounted in [true, false] {
       var object = fixture.known(parcel, isCounted: isCounted)

@@ -47,7 +47,7 @@ struct CarrierScheduleTests {
     #expect(schedule.dueAt == 701_000)
   }
 
-  @Test func `who asks during a turn gets another`() {
+  @Test func `asking during a turn brings another turn`() {
     var schedule = begun()
     schedule.noteChange(at: 10)
     schedule.end(isNews: false, at: 100)

@@ -224,7 +224,7 @@ struct CarrierTests {
   }
 
   /// A reader that lacks one side of a fork may read the other before its vector is the parcel's.
-  @Test func `what a parcel repairs, and which is odd`() {
+  @Test func `a parcel is a repair or odd by its vector and digest`() {
     let (other, void) = (fixture.chain(fixture.second), fixture.chain(fixture.revoked))
     let (digest, another) = (CarrierFixture.digest, Blake2b.digest256([2]))
     let reader = fixture.reader([mine: 3])

@@ -91,7 +91,7 @@ private let whole: [UInt8] = key + stamp + value + claim + replaced + fallback
     #expect(Entry(plaintext: bytes) == nil, Comment(rawValue: name))
   }
 
-  @Test func `what is read from altered bytes is encoded as they are`() throws {
+  @Test func `an entry read from altered bytes encodes to those bytes`() throws {
     let seed = testSeed("altered entries")
     var random = SeededGenerator(state: seed)
     let pieces = [

@@ -182,7 +182,7 @@ import Testing
     HybridTime(generation: generation, milliseconds: UInt64(Self.now + offset))
   }
 
-  @Test func `what was said an hour ago does not count`() {
+  @Test func `a time told an hour ago does not count`() {
     var keeper = keeper(own: Self.hour)
     keeper.note(claim(0, true), of: device(0), isHandshake: true)
     #expect(keeper.followed == device(0))
@@ -234,7 +234,7 @@ import Testing
     #expect(keeper.generationLimit == 255)
   }
 
-  @Test func `what is too far ahead`() {
+  @Test func `a change set waits by how far ahead it was published`() {
     let keeper = keeper(isSynchronised: true, reading: reading(3, 0))
     for (published, wait): (HybridTime, Int64?) in [
       (reading(3, 60_000), nil), (reading(3, 60_001), 1), (reading(4, 59_000), nil),

@@ -199,7 +199,7 @@ import Testing
     #expect(Set(starts).count == 3 && starts.allSatisfy { $0 >= reading && $0.counter < 0x800 })
   }
 
-  @Test func `what others cover, and lack, is known of all or of each`() {
+  @Test func `the device knows whether all others cover a change set, and what each lacks`() {
     var coverage = coverage(of: 0, among: 3)
     let changeSet = unsigned(3, of: chain).reference
     #expect(!coverage.coveredByAllOthers(of: store)(changeSet))
@@ -373,7 +373,7 @@ import Testing
 
   // MARK: Left behind
 
-  @Test func `who does not cover what is old is left behind, once it is`() {
+  @Test func `a device that does not cover old change sets is reported once as left behind`() {
     var coverage = coverage(of: 0, among: 3)
     let vectors = [store: [chain: 1 as UInt64]]
     func look(_ now: UInt64, _ connected: Set<DeviceID> = []) -> [DeviceID]? {
@@ -524,7 +524,8 @@ import Testing
     #expect(asked(10_000) == [first])
   }
 
-  @Test func `what both held when they told the same digest is not named and not sent`() {
+  @Test func `statements that both held when they told the same digest are not named and not sent`()
+  {
     var coverage = coverage(of: 0, among: 4)
     coverage.start(at: time(5), stores: [])
     let session = SessionID(rawValue: 1)

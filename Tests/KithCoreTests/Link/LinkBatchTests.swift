@@ -62,7 +62,9 @@ import Testing
     #expect(isUnwanted(unwanted))
   }
 
-  @Test func `what is kept of an author is bounded, and of one that is not known nothing`() throws {
+  @Test func `an author's waiting change sets are bounded, and an unknown author's are not kept`()
+    throws
+  {
     let stranger = deviceKeys(5)
     var fixture = try LinkFixture()
     let known = try fixture.changeSet(1)

@@ -69,7 +69,7 @@ import Testing
     #expect(members.handshakeEpochs(at: LinkFixture.instant()) { _ in nil }.isEmpty)
   }
 
-  @Test func `what a person asks for is refused by its reason`() throws {
+  @Test func `a person's change of members is refused with its reason`() throws {
     var members = members([try certificate(of: second)])
     let name = try members.rename(second.id, to: "laptop", at: 5)
     #expect(name?.records.count == 1 && members.roster.name(of: second.id) == "laptop")
@@ -165,7 +165,7 @@ import Testing
 
   // MARK: Duties
 
-  @Test func `what members owe is done after a wait, once`() throws {
+  @Test func `a member's duties are done after a wait, once`() throws {
     var entropy = entropy
     var members = members([
       try certificate(of: second), try certificate(of: third, by: second),

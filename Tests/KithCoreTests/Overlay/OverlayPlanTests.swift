@@ -110,7 +110,7 @@ import Testing
         == second.peers.map { $0.values.map(\.peer).sorted() })
   }
 
-  @Test func `who goes is replaced, and the rest stays connected`() {
+  @Test func `devices that go are replaced, and the rest stays connected`() {
     for seed: UInt64 in 1...10 {
       var net = Net(40, seed: seed)
       net.run(30)
@@ -180,7 +180,7 @@ import Testing
     }
   }
 
-  @Test func `where nobody is reached draws become rare`() {
+  @Test func `a device that reaches nobody draws rarely`() {
     var net = Net(200, seed: 11)
     for index in 1..<200 { net.isUp[index] = false }
     var dialled = Set<DeviceID>()

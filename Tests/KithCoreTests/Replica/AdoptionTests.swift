@@ -101,7 +101,7 @@ import Testing
     #expect(world.devices[1].replica.refusals(of: TestWorld.store).map(\.reason) == [.initialSync])
   }
 
-  @Test func `what is published of it loses to a write that is met later`() throws {
+  @Test func `an adopted value that is published loses to a write that is met later`() throws {
     let world = try TestWorld(devices: 3, seed: 302)
     world.write([set("before", 1)], on: 0)
     world.connectAll()
@@ -149,7 +149,9 @@ import Testing
     #expect(world.text("l", on: 1) == 1)
   }
 
-  @Test func `what does not fit is refused, and the rest survives a restart`() throws {
+  @Test func `an adopted write that does not fit is refused, and the rest survives a restart`()
+    throws
+  {
     let world = try TestWorld(devices: 1, seed: 305, policy: Policy(totalBytes: 100, keys: 4))
     world.write([set("full", blob(60))], on: 0)
     adopt([[set("large", blob(60))], [set("small", 1)]], on: 0, in: world)

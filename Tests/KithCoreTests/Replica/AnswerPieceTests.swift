@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func `what is written between two pieces comes with the next`() throws {
+  @Test func `a write between two pieces comes with the next`() throws {
     let world = try TestWorld(devices: 1, seed: 410)
     let chain = try world.chain(of: 0)
     var log = ChangeSetLog()
@@ -170,7 +170,7 @@ import Testing
     #expect(world.view(1).count == 33, "16 MiB hold so many")
   }
 
-  @Test func `what came before the connection broke is shown, not covered, and comes again`()
+  @Test func `pieces that came before the connection broke are shown, not covered, and come again`()
     throws
   {
     let world = try worldWithOneAway(seed: 403)
@@ -199,7 +199,7 @@ import Testing
     for device in world.devices { #expect(device.replica.counters.divergences == 0) }
   }
 
-  @Test func `who asks again while pieces come gets the next ones`() throws {
+  @Test func `a peer that asks again while pieces come gets the next ones`() throws {
     let world = try worldWithOneAway(seed: 404)
     world.connect(0, 2)
     while world.view(2).count < 3, world.deliverOne() {}
@@ -231,7 +231,8 @@ import Testing
     world.checkConvergence("asked again")
   }
 
-  @Test func `what fell behind comes in pieces, and so does a large batch that is relayed`() throws
+  @Test func `a slow peer is sent its backlog in pieces, and so is a large batch that is relayed`()
+    throws
   {
     let world = try world(4, seed: 405)
     for (one, other) in [(0, 2), (0, 3), (1, 3), (2, 3)] { world.disconnect(one, other) }

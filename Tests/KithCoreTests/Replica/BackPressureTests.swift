@@ -58,7 +58,10 @@ import Testing
     world.checkConvergence("once it takes more")
   }
 
-  @Test func `what had come meanwhile was sent again with an answer that had waited`() throws {
+  @Test
+  func `change sets that a peer had got meanwhile were sent again with an answer that had waited`()
+    throws
+  {
     let world = try world(stores: 1, seed: 172)
     let store = try store(0)
     world.connectAll()

@@ -37,7 +37,7 @@ import Testing
     world.checkConvergence("passed round")
   }
 
-  @Test func `what is received and not covered yet is no divergence`() throws {
+  @Test func `change sets received and not covered yet are no divergence`() throws {
     let world = try TestWorld(devices: 3, seed: 61)
     world.connect(0, 2)
     world.connect(0, 1)
@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test func `what a peer says that it covers stays bounded`() throws {
+  @Test func `the chains that a peer says it covers stay bounded`() throws {
     let world = try TestWorld(devices: 2, seed: 64)
     world.connectAll()
     world.settle()

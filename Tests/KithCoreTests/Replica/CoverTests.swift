@@ -20,7 +20,8 @@ import Testing
       [try world.entry(key, on: 0, by: writer).plaintext()], by: 0, sequence: sequence)
   }
 
-  @Test func `what cannot be judged yet is not counted, though what comes after it is there`()
+  @Test
+  func `a change set that cannot be judged yet is not counted, though its successor is there`()
     throws
   {
     let world = try world(seed: 90)
@@ -75,7 +76,7 @@ import Testing
     #expect(world.devices[1].replica.counters == NodeStatus.Counters())
   }
 
-  @Test func `what starts above our own vector is not counted until the gap is closed`() throws {
+  @Test func `a change set above our own vector is not counted until the gap is closed`() throws {
     let world = try world(seed: 92)
     let changeSets = try (1...3).map { try sealed("k\($0)", UInt64($0), in: world) }
     try world.hand([changeSets[2]], above: 2, from: 0, to: 1)

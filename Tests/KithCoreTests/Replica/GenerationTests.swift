@@ -79,7 +79,7 @@ import Testing
     #expect(world.devices[2].reports.contains(.noGenerationLeft(20)))
   }
 
-  @Test func `what is a minute early waits, and comes`() throws {
+  @Test func `a change set that is a minute early waits, and comes`() throws {
     let world = try world(devices: 3, seed: 622)
     world.clockErrors = [0: 59_000, 2: -59_000]
     var heard: [PropertyListValue] = []

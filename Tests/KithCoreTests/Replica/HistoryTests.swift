@@ -44,7 +44,7 @@ import Testing
     try world.checkDisks("written")
   }
 
-  @Test func `what the quota hides is kept, and no device is named`() throws {
+  @Test func `a value that the quota hides is kept, and no device is named`() throws {
     let world = try TestWorld(devices: 2, seed: 401, policy: Policy(totalBytes: 1_000, keys: 8))
     meet(world)
     world.write([set("early", blob(600))], on: 0)

@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test(arguments: ["header", "signature", "box"])
-  func `what fails its signature or digest is dropped, blamed, and asked for again`(
+  func `a change set that fails its signature or digest is dropped, blamed, and asked for again`(
     part: String
   ) throws {
     let world = try TestWorld(devices: 2, seed: 40)
@@ -139,7 +139,7 @@ import Testing
     #expect(world.devices[2].replica.stores[TestWorld.store]?.log.quarantined.count == 3)
   }
 
-  @Test func `what is published too far ahead is not accepted`() throws {
+  @Test func `a change set published too far ahead is not accepted`() throws {
     let world = try TestWorld(devices: 2, seed: 45)
     world.connectAll()
     world.settle()
@@ -439,5 +439,44 @@ import Testing
     world.advance(milliseconds: 300_000)
     world.settle()
     #expect(sent == 0)
+  }
+
+  /// Digests leave removals out, so nothing shows the lack until the removed value comes.
+  @Test func `a fork's removal that a device lacked comes with the value that it removed`() throws {
+    let world = try TestWorld(devices: 4, seed: 56)
+    world.write([set("k", 1)], on: 3)
+    world.connect(0, 1)
+    world.connect(0, 2)
+    world.settle()
+    world.now.wallMilliseconds += 1_000
+    let stamp = Stamp(clock: world.devices[0].replica.tick(), device: world.id(0))
+    let removal = Entry(
+      key: Key("k"), stamp: stamp, content: .removed,
+      claim: Claim(clock: stamp.clock, device: stamp.device, group: 0))
+    let sides = try [removal, world.entry("other", on: 0)].map {
+      try world.seal([$0.plaintext()], by: 0, sequence: 1)
+    }
+    try world.hand(sides, above: 0, from: 0, to: 1)
+    try world.hand([sides[1]], above: 0, from: 0, to: 2)
+    world.disconnect(0, 1)
+    world.disconnect(0, 2)
+    world.connect(1, 2)
+    world.settle()
+    func knowsRemoval(_ index: Int) -> Bool {
+      world.devices[index].replica.stores[TestWorld.store]?.state.slots[Key("k")] != nil
+    }
+    #expect(knowsRemoval(1) && !knowsRemoval(2))
+    #expect(world.digest(1) == world.digest(2))
+    world.connect(2, 3)
+    world.settle()
+    #expect(world.text("k", on: 2) == 1)
+    // Each exchange of digests repairs the next device of the line.
+    for device in [2, 3] {
+      world.advance(milliseconds: 31_000)
+      world.settle()
+      #expect(world.text("k", on: device) == nil, "device \(device)")
+    }
+    #expect(world.text("k", on: 1) == nil)
+    #expect(world.digest(2) == world.digest(1) && world.digest(3) == world.digest(1))
   }
 }

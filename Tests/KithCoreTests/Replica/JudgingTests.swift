@@ -28,7 +28,7 @@ import Testing
       fallback: fallbackClaim.map { Fallback(value: value, claim: claimed($0)) })
   }
 
-  @Test func `what was written or claimed after it was published is set aside, each on its own`()
+  @Test func `entries written or claimed after they were published are set aside, each on its own`()
     throws
   {
     let world = try world(seed: 120)
@@ -47,7 +47,7 @@ import Testing
     #expect(try world.covered(of: 0, on: 1) == 1)
   }
 
-  @Test func `what was signed for another store is dropped, blamed and not counted`() throws {
+  @Test func `a change set signed for another store is dropped, blamed and not counted`() throws {
     let world = try world(seed: 121)
     let other = try #require(StoreIdentifier("com.example.Other"))
     let changeSet = try world.seal(

@@ -86,7 +86,7 @@ import Testing
     #expect(try #require(kept) > 4_000)
   }
 
-  @Test func `what a peer says of a chain before we know it counts once we do`() throws {
+  @Test func `a peer's word of a chain counts once the chain is known`() throws {
     let world = try TestWorld(devices: 3, seed: 202)
     world.connect(1, 2)
     world.connect(0, 1)

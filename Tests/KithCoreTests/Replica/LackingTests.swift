@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(arguments: ["entry", "change set"], [0, 1])
-  func `what is lost is said, and given back`(what: String, author: Int) throws {
+  func `a lost entry or change set is reported, and given back`(what: String, author: Int) throws {
     let world = try world(author == 0 ? 300 : 301)
     let reference = try reference(of: author, on: 1, in: world)
     let before = world.view(1)
@@ -80,7 +80,7 @@ import Testing
     #expect(!isLacking(1, world))
   }
 
-  @Test func `what nobody has stays missing, and is said`() throws {
+  @Test func `a change set that nobody has stays missing, and is reported`() throws {
     let world = try TestWorld(devices: 2, seed: 302)
     world.connectAll()
     world.settle()
@@ -148,7 +148,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `what does not open counts as missing until it is given back or accepted`(
+  func `a row that does not open counts as missing until it is given back or accepted`(
     isAccepted: Bool
   ) throws {
     let world = try world(isAccepted ? 306 : 307)
@@ -195,7 +195,7 @@ import Testing
     #expect(!isLacking(0, world))
   }
 
-  @Test func `what a revoked device published is not missed`() throws {
+  @Test func `change sets of a revoked device are not missed`() throws {
     let world = try TestWorld(devices: 3, seed: 304)
     world.connectAll()
     world.settle()

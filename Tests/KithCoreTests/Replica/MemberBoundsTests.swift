@@ -93,7 +93,10 @@ import Testing
     #expect(world.devices[1].closed.last == .protocolViolation)
   }
 
-  @Test func `who cannot judge something is sent all records again, three times at most`() throws {
+  @Test
+  func `a peer that cannot judge a change set is sent all records again, three times at most`()
+    throws
+  {
     let world = try TestWorld(devices: 2, seed: 264)
     world.connectAll()
     world.settle()

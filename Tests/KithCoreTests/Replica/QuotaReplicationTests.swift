@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func `what was refused is kept over restarts until it is taken`() throws {
+  @Test func `a refusal is kept over restarts until it is cleared`() throws {
     let world = try TestWorld(devices: 2, seed: 24, policy: small)
     world.connectAll()
     world.settle()

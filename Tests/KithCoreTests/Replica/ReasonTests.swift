@@ -33,7 +33,9 @@ import Testing
     return world
   }
 
-  @Test func `what another wrote is a server change, what it hides is the quota's`() throws {
+  @Test func `another's write is a server change, and the value that it hides is the quota's`()
+    throws
+  {
     let world = try overfilled(seed: 110)
     #expect(
       notified(1, in: world) == [["serverChange", "+early"], ["quotaViolationChange", "-late"]])
@@ -41,7 +43,7 @@ import Testing
     #expect(notified(0, in: world) == [])
   }
 
-  @Test func `what is shown again because another made room is the quota's change`() throws {
+  @Test func `a value shown again because another made room is the quota's change`() throws {
     let world = try overfilled(seed: 111)
     for device in world.devices { device.viewChanges = [] }
     world.write([remove("early")], on: 0)

@@ -5,7 +5,7 @@ import Testing
 
 /// Revocation end to end (`Docs/Protocol.md`, "Membership").
 @Suite struct RevocationTests {
-  @Test func `what a revoked device wrote lives on under the revoker's name`() throws {
+  @Test func `a revoked device's entries live on under the revoker's name`() throws {
     let world = try TestWorld(devices: 3, seed: 700)
     world.connectAll()
     world.settle()

@@ -201,7 +201,7 @@ import Testing
     #expect(!isDecoded(said))
   }
 
-  @Test func `what a device says of more than was signed is not believed`() throws {
+  @Test func `a statement of more than was signed is not believed`() throws {
     let world = try line(3, seed: 908)
     world.write([set("k", 1)], on: 0)
     pass(5_000, in: world)
@@ -213,7 +213,7 @@ import Testing
         == 1)
   }
 
-  @Test func `what strangers, and members of years to come, say is not kept`() throws {
+  @Test func `statements of strangers and of processes from the future are not kept`() throws {
     let world = try line(3, seed: 909)
     let stranger = TestWorld.makeKeys(&world.random)
     let now = world.now.wallMilliseconds
@@ -300,7 +300,7 @@ import Testing
     #expect(starts.count == 4)
   }
 
-  @Test func `what a later process said while an earlier one was connected was never believed`()
+  @Test func `a statement of a later process, heard beside an earlier one, was never believed`()
     throws
   {
     let world = try line(3, seed: 913)
@@ -320,7 +320,8 @@ import Testing
     #expect(holds(2, for: 0, in: world))
   }
 
-  @Test func `what an earlier process said does not count again when a later one was connected`()
+  @Test
+  func `a statement of an earlier process does not count again after a later one was connected`()
     throws
   {
     let world = try line(3, seed: 914)
@@ -360,7 +361,7 @@ import Testing
     #expect(world.devices.map(\.disk.clock) == disks)
   }
 
-  @Test func `who does not come to cover what is old is left behind, until it does`() throws {
+  @Test func `a device that does not cover old change sets is left behind, until it does`() throws {
     let world = try TestWorld(devices: 4, seed: 912)
     world.connect(0, 1)
     world.connect(2, 3)

@@ -69,7 +69,7 @@ import Testing
     #expect(first.byteCount >= bytes.count)
   }
 
-  @Test func `what the same commit removes is sent as it was before`() throws {
+  @Test func `an entry that the same commit removes is sent as it was before`() throws {
     let world = try TestWorld(devices: 2, seed: 321)
     var round = try answer(world)
     world.perform(
@@ -121,7 +121,7 @@ import Testing
     }
   }
 
-  @Test func `what one round keeps and removes again is sent in between`() throws {
+  @Test func `an entry that one round keeps and removes again is sent in between`() throws {
     let world = try TestWorld(devices: 2, seed: 322)
     let round = try answer(world)
     let stored = try #require(stored(round).first)

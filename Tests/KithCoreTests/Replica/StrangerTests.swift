@@ -161,7 +161,8 @@ import Testing
     #expect(world.devices[0].replica.links[session] == nil)
   }
 
-  @Test func `who proves to be a member is sent the records that were kept from a stranger`()
+  @Test
+  func `a peer that proves to be a member is sent the records that were kept from a stranger`()
     throws
   {
     let world = try largeAccount(seed: 182)

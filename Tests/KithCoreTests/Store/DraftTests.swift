@@ -71,8 +71,9 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `what a draft covers came back from the disk once that one was gone`(isRefused: Bool) throws
-  {
+  func `a value that a draft replaced came back from the disk once the draft was gone`(
+    isRefused: Bool
+  ) throws {
     let world = try TestWorld(devices: 2, seed: 143, policy: Policy(totalBytes: 1_000))
     world.connectAll()
     world.settle()

@@ -181,7 +181,7 @@ import Testing
   private enum Wrong: CaseIterable { case author, epoch, store, revoked, weight }
 
   @Test(arguments: Wrong.allCases)
-  private func `what does not count changes nothing`(wrong: Wrong) throws {
+  private func `a change set that does not count changes nothing`(wrong: Wrong) throws {
     var pair = try StorePair(
       policy: wrong == .weight ? Policy(totalBytes: 1, keys: 1) : .standard)
     let entry = Entry(
@@ -233,7 +233,7 @@ import Testing
 
   // MARK: Damage
 
-  @Test func `what was damaged is asked for again, and regained`() throws {
+  @Test func `damaged entries are asked for again, and regained`() throws {
     var pair = try StorePair()
     let batch = try pair.publish([set("k", 1)], by: 0)
     _ = pair.take(batch, on: 1)
@@ -249,7 +249,7 @@ import Testing
 
   // MARK: Publishing
 
-  @Test func `what a revoked device wrote is published again, and nothing shown changes`() throws {
+  @Test func `a revoked device's entries are published again, and nothing shown changes`() throws {
     var pair = try StorePair()
     _ = pair.take(try pair.publish([set("k", 1)], by: 0), on: 1)
     let (digest, shown) = (pair.stores[1].digest(), pair.stores[1].state.shown)

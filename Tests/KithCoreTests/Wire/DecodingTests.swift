@@ -84,7 +84,7 @@ import Testing
     return extent.encodedBytes()
   }
 
-  @Test func `what is wrong in a batch makes it malformed`() throws {
+  @Test func `any wrong field makes a batch malformed`() throws {
     let sample = try batch()
     #expect(sample.isTaken { _ in })
     func refuses(_ name: String, _ alter: (inout WireBatch) -> Void) {
@@ -109,7 +109,7 @@ import Testing
     refuses("an entry without a digest") { $0.changeSets[0].entries[1].index = 2 }
   }
 
-  @Test func `what is wrong in a signed header makes its batch malformed`() throws {
+  @Test func `any wrong field of a signed header makes its batch malformed`() throws {
     let sample = try batch()
     let keys = sample.world.devices[0].keys
     for (name, alter): (String, ((inout WireChangeSetHeader) -> Void)?) in [
@@ -161,7 +161,7 @@ import Testing
       })
   }
 
-  @Test func `what is wrong in a have makes it malformed`() throws {
+  @Test func `any wrong field makes a have malformed`() throws {
     let sample = try have()
     #expect(sample.isTaken { _ in })
     func refuses(_ name: String, _ alter: (inout WireHave) -> Void) {
@@ -214,7 +214,7 @@ import Testing
     }
   }
 
-  @Test func `what is wrong in addresses makes them malformed`() throws {
+  @Test func `any wrong field makes addresses malformed`() throws {
     var sample = Sample(world: try TestWorld(devices: 1, seed: 222))
     sample.message.addresses.devices = Self.twoDevices.map { device in
       var entry = WireDeviceAddresses()
@@ -243,7 +243,7 @@ import Testing
     refuses("a text that is not ASCII") { $0.devices[0].addresses = ["hôte:1"] }
   }
 
-  @Test func `what is wrong in a record makes its message malformed`() throws {
+  @Test func `any wrong field of a record makes its message malformed`() throws {
     let fixture = try Fixture()
     var sample = Sample(world: try TestWorld(devices: 1, seed: 223))
     sample.message.records.records = fixture.records.map(\.wire)

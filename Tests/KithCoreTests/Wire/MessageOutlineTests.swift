@@ -49,7 +49,7 @@ import Testing
     #expect(!isPermitted(field(4, field(1, fields(2, [], times: many + 1)))))
   }
 
-  @Test func `what stands under several parents is counted together`() {
+  @Test func `elements under several parents are counted together`() {
     // Bodies that come twice are joined, so their elements are, too.
     let half = field(2, fields(5, [], times: Limits.stores / 2 + 1))
     #expect(isPermitted(half))

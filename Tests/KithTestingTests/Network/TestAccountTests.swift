@@ -6,7 +6,7 @@ import Testing
 @Suite struct TestAccountTests {
   private static let store = "com.example.Editor"
 
-  @Test func `what one device writes is on the other when the call returns`() throws {
+  @Test func `one device's write is on the others when the call returns`() throws {
     let account = try TestAccount(devices: 3)
     try account[0].store(Self.store).set("dark", forKey: "theme")
     for device in 1...2 {
@@ -83,7 +83,7 @@ import Testing
     #expect(views[0].count == 7)
   }
 
-  @Test func `what was durable is there after a crash, and what was not published is published`()
+  @Test func `a durable write is there after a crash, and is published then`()
     async throws
   {
     let account = try TestAccount()

@@ -27,7 +27,7 @@ struct AccountsTests {
     #expect(throws: KithError.self) { try accounts.store("com.example.other") }
   }
 
-  @Test func `what was written locally is the new account's first data`() async throws {
+  @Test func `local writes are the new account's first data`() async throws {
     let directory = try TestDirectory()
     let accounts = try Self.open(directory.child("a"))
     let store = try accounts.store(Self.store)
@@ -127,7 +127,7 @@ struct AccountsTests {
     try again.close()
   }
 
-  @Test func `what is written after signing out loses to the account when it is signed in again`()
+  @Test func `a write after signing out loses to the account when it is signed in again`()
     async throws
   {
     let directory = try TestDirectory()
@@ -154,7 +154,7 @@ struct AccountsTests {
   }
 
   /// The account's device is open in a program that knows nothing of signing in: it is asked.
-  @Test func `what is local becomes the account's also where another node has its device`()
+  @Test func `local values become the account's even if another node has its device open`()
     async throws
   {
     let directory = try TestDirectory()
@@ -162,7 +162,7 @@ struct AccountsTests {
     let (summary, _) = try Node.createAccount(directory: path, name: "first")
     let node = try await Nodes.open(path, servesControlSocket: true)
     try await running(node) {
-      try await eventually { (try? await LocalClient(directory: path).version()) != nil }
+      try await eventually { (try? await LocalClient(directory: path).report()) != nil }
       try await node.write([("theme", "good")], in: Self.store)
       let accounts = try await onThread { try Self.open(path) }
       try await accounts.signOut()
@@ -203,7 +203,8 @@ struct AccountsTests {
     try accounts.close()
   }
 
-  @Test func `who runs is told who signs in, and follows what others do to the directory`()
+  @Test
+  func `a running program is told who signs in, and follows others' changes to the directory`()
     async throws
   {
     let directory = try TestDirectory()

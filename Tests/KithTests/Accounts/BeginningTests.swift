@@ -56,7 +56,7 @@ struct BeginningTests {
   }
 
   /// Nothing takes a device out again that an account has taken in.
-  @Test func `who cannot be noted asks no account to be taken in`() async throws {
+  @Test func `a device that cannot be noted does not ask to join an account`() async throws {
     let (directory, accounts, _) = try await signedOutAndUnableToNote()
     // It would fail because of the code.
     let error = await #expect(throws: KithError.self) {

@@ -25,7 +25,7 @@ struct ListeningTests {
     return node.listeningAddresses
   }
 
-  @Test func `where the port is taken another is used, and that is said`() async throws {
+  @Test func `accounts whose port is taken use another one, and log it`() async throws {
     let nodes = try await Nodes()
     let taken = nodes.first.configuration.port
     let accounts = try await accounts(
@@ -45,7 +45,7 @@ struct ListeningTests {
   }
 
   /// Listening nowhere is no fallback: the program is told, and so is its log.
-  @Test func `what is no taken port is thrown and logged`() async throws {
+  @Test func `another error of listening is thrown and logged`() async throws {
     let directory = try TestDirectory()
     let accounts = try await accounts(directory.child("a"), host: "192.0.2.1", port: 4_114)
     let error = await #expect(throws: KithError.self) { try await accounts.run() }

@@ -56,7 +56,8 @@ struct SharedDirectoryTests {
     try first.close()
   }
 
-  @Test func `who is attached takes over when the other ends, and loses nothing`() async throws {
+  @Test func `an attached program takes over when the other ends, and loses nothing`() async throws
+  {
     let directory = try TestDirectory()
     let first = try AccountsTests.open(directory.child("a"))
     try await first.createAccount(name: "laptop")

@@ -89,7 +89,7 @@ struct CarrierTests {
     }
   }
 
-  @Test func `what lies on a carrier shows nothing of the account`() async throws {
+  @Test func `a carrier's objects show nothing of the account`() async throws {
     let pair = try await Pair()
     try await pair.on("0") { _, store in
       try await store.commit { $0.set("plaintext value", forKey: "plaintext key") }

@@ -13,10 +13,10 @@ struct LocalClientTests {
     _ = try Node.createAccount(directory: path, name: "served")
     let node = try await Nodes.open(path, servesControlSocket: true)
     let client = LocalClient(directory: path)
-    let absent = await #expect(throws: KithError.self) { try await client.version() }
+    let absent = await #expect(throws: KithError.self) { try await client.report() }
     #expect(absent?.code == .notRunning)
     try await running(node) {
-      try await eventually { (try? await client.version()) == LocalLimits.version }
+      try await eventually { (try? await client.report()) != nil }
       let mode = try FileManager.default.attributesOfItem(atPath: path + "/control")
       #expect(mode[.posixPermissions] as? Int == 0o600)
       let store = "com.example.test"
@@ -47,7 +47,7 @@ struct LocalClientTests {
     let served = try await Served()
     let store = "com.example.test"
     try await running(served.node) {
-      try await eventually { (try? await served.client.version()) == LocalLimits.version }
+      try await eventually { (try? await served.client.report()) != nil }
       let (writers, rounds) = (4, 10)
       try await withThrowingTaskGroup(of: Void.self) { group in
         for writer in 0..<writers {
@@ -82,7 +82,7 @@ struct LocalClientTests {
     let node = try await Nodes.open(path, servesControlSocket: true)
     let client = LocalClient(directory: path)
     try await running(node) {
-      try await eventually { (try? await client.version()) == LocalLimits.version }
+      try await eventually { (try? await client.report()) != nil }
       let store = try node.store("com.example.test")
       let watched = Watched()
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -155,7 +155,7 @@ struct LocalClientTests {
   @Test func anInvitationEndsWithItsClient() async throws {
     let served = try await Served()
     try await running(served.node) {
-      try await eventually { (try? await served.client.version()) == LocalLimits.version }
+      try await eventually { (try? await served.client.report()) != nil }
       // More than may be open at once, one after the other.
       for _ in 0..<LocalLimits.lastingConnections * 2 {
         try await eventually {
@@ -180,7 +180,7 @@ struct LocalClientTests {
     let served = try await Served()
     let store = "com.example.test"
     try await running(served.node) {
-      try await eventually { (try? await served.client.version()) == LocalLimits.version }
+      try await eventually { (try? await served.client.report()) != nil }
       // Another device that never comes, and so never has it.
       let nodes = try await Nodes()
       try nodes.first.close()
@@ -218,7 +218,7 @@ struct LocalClientTests {
     let store = "com.example.test"
     _ = try served.node.store(store)
     try await running(served.node) {
-      try await eventually { (try? await served.client.version()) == LocalLimits.version }
+      try await eventually { (try? await served.client.report()) != nil }
       let watching = Watched()
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<LocalLimits.lastingConnections {
@@ -268,7 +268,7 @@ struct LocalClientTests {
       close(connection)
     }
     let error = await #expect(throws: KithError.self) {
-      try await LocalClient(directory: directory.path).version()
+      try await LocalClient(directory: directory.path).report()
     }
     #expect(error?.code == .control && error?.message.contains("See that it runs") == true)
     try await served

@@ -265,7 +265,7 @@ struct LocalProtocolTests {
       }
       let isAnswered = Counter()
       async let waiting: Void = {
-        _ = try await served.client.version()
+        _ = try await served.client.report()
         isAnswered.add()
       }()
       // More than may be short connections at once.

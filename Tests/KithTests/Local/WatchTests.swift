@@ -71,7 +71,7 @@ struct WatchTests {
     #expect(heard.last?.isJoined == true && heard.last?.items.last?.new == 200)
   }
 
-  @Test func `what waits is told before the error of a node that ended`() async throws {
+  @Test func `waiting changes come before the error of a node that ended`() async throws {
     let watched = Watched()
     let node = TellingNode { tell in
       try await tell(Self.change("a", nil, 0))

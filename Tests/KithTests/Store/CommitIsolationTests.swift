@@ -81,7 +81,7 @@ struct CommitIsolationTests {
     await #expect(throws: TooMany(count: 2)) { try await counter.fail() }
   }
 
-  @Test func `what the store refuses is a KithError either way`() async throws {
+  @Test func `the store's refusal is a KithError either way`() async throws {
     let store = try EngineFixture().store
     do throws(KithError) {
       try await store.commit { $0.set(1, forKey: "") }

@@ -98,7 +98,7 @@ struct StoreReadingTests {
     #expect(await tabs.next() == ["tab.2": Tab(page: 2)])
   }
 
-  @Test func `what a closure reads is followed without naming it`() async throws {
+  @Test func `the keys that a closure reads are followed without naming them`() async throws {
     let store = try EngineFixture().store
     var titles = store.values(of: { "\($0[.theme]) \($0[.count])" }).makeAsyncIterator()
     #expect(await titles.next() == "system 0")
