@@ -28,15 +28,4 @@ package struct LocalClient: NodeAccess {
     case .failure(let error): throw error
     }
   }
-
-  /// The node's protocol version; shows whether a node runs.
-  ///
-  /// - Throws: ``KithError`` with `notRunning` if no node answers.
-  package func version() async throws(KithError) -> Int {
-    let directory = directory
-    try await BlockingThread.run { () throws(KithError) in
-      try RemoteNode.reach(directory).close()
-    }
-    return LocalLimits.version
-  }
 }

@@ -31,9 +31,6 @@ final class NoiseExchange {
   /// Nil until it is known.
   var remoteStaticKey: TransportPublicKey? { state?.remoteStaticKey }
 
-  /// The session's identifier, until ``split()``.
-  var hash: [UInt8] { state?.handshakeHash ?? [] }
-
   func write(_ payload: [UInt8]) throws(NoiseError) -> [UInt8] {
     guard let message = try state?.writeMessage(payload: payload) else { throw .wrongStage }
     return message

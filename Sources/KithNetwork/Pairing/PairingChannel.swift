@@ -29,8 +29,6 @@ package final class PairingChannel: Sendable {
 
   /// Proved by the other side.
   package let remoteStatic: TransportPublicKey
-  /// Equal on both sides.
-  package let handshakeHash: [UInt8]
   package let remoteAddress: String
   /// From the other side's handshake.
   package let remotePayload: [UInt8]
@@ -43,12 +41,11 @@ package final class PairingChannel: Sendable {
 
   /// `ready` is called when messages can be sent, `over` after closing.
   private init(
-    remoteStatic: TransportPublicKey, hash: [UInt8], address: String, payload: [UInt8],
+    remoteStatic: TransportPublicKey, address: String, payload: [UInt8],
     linger: Duration, ready: @escaping @Sendable (PairingChannel) -> Void,
     over: @escaping @Sendable () -> Void
   ) {
     self.remoteStatic = remoteStatic
-    handshakeHash = hash
     remoteAddress = address
     remotePayload = payload
     self.linger = linger
@@ -62,15 +59,14 @@ package final class PairingChannel: Sendable {
     ready: @escaping @Sendable (PairingChannel) -> Void,
     over: @escaping @Sendable () -> Void = {}
   ) -> SessionHandler? {
-    let hash = exchange.hash
     guard let key = exchange.remoteStaticKey, let ciphers = try? exchange.split() else {
       return nil
     }
     return SessionHandler(
       codec: MessageCodec(ciphers: ciphers, messageLimit: NetworkLimits.pairingMessageBytes),
       sink: PairingChannel(
-        remoteStatic: key, hash: hash, address: address, payload: payload, linger: linger,
-        ready: ready, over: over),
+        remoteStatic: key, address: address, payload: payload, linger: linger, ready: ready,
+        over: over),
       silenceTimeout: nil)
   }
 
