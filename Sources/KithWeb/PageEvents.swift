@@ -54,8 +54,8 @@ struct PageEvents: Sendable {
   }
 
   private func tellPairing(_ channel: AsyncChannel<String>) async {
-    for await state in page.pairing.states {
-      await channel.send(Self.event("pairing", state?.document))
+    for await () in page.pairing.changed {
+      await channel.send(Self.event("pairing", page.pairing.state?.document))
     }
   }
 

@@ -44,12 +44,14 @@ final class Pairing: Sendable {
     var state: State?
     var answer: AsyncStream<Bool>.Continuation?
     var task: Task<Void, Never>?
-    var watchers: [Int: AsyncStream<State?>.Continuation] = [:]
-    var watchersSoFar = 0
   }
 
   private let accounts: Accounts
   private let content = Mutex(Content())
+  /// Raised after each change of ``state``.
+  let changed = Signal()
+
+  var state: State? { content.withLock { $0.state } }
 
   init(_ accounts: Accounts) { self.accounts = accounts }
 
@@ -68,8 +70,8 @@ final class Pairing: Sendable {
       content.number += 1
       content.answer = nil
       let (number, earlier) = (content.number, content.task)
-      earlier?.cancel()
       content.task = Task {
+        earlier?.cancel()
         await earlier?.value
         if !Task.isCancelled { await perform(job, number) }
       }
@@ -78,7 +80,7 @@ final class Pairing: Sendable {
     guard isBegun else {
       throw PageFailure(.refused, "another pairing is under way; cancel it first")
     }
-    tell()
+    changed.raise()
   }
 
   /// Answers the question about a device. Does nothing if another one is asked about by now: nobody
@@ -97,32 +99,12 @@ final class Pairing: Sendable {
 
   /// Ends the pairing, or forgets one that has ended.
   func cancel() {
-    content.withLock { content in
-      content.task?.cancel()
+    let task = content.withLock { content in
       content.state = nil
+      return content.task
     }
-    tell()
-  }
-
-  /// The state now and after each change; a slow reader gets only the latest.
-  var states: AsyncStream<State?> {
-    let (states, state) = AsyncStream<State?>.makeStream(bufferingPolicy: .bufferingNewest(1))
-    content.withLock { content in
-      content.watchersSoFar += 1
-      let number = content.watchersSoFar
-      content.watchers[number] = state
-      state.onTermination = { _ in
-        _ = self.content.withLock { $0.watchers.removeValue(forKey: number) }
-      }
-      state.yield(content.state)
-    }
-    return states
-  }
-
-  private func tell() {
-    content.withLock { content in
-      for watcher in content.watchers.values { watcher.yield(content.state) }
-    }
+    task?.cancel()
+    changed.raise()
   }
 
   /// Does nothing once the pairing was cancelled, or another one has begun.
@@ -133,7 +115,7 @@ final class Pairing: Sendable {
       guard content.number == number, content.state != nil else { return }
       (content.state, content.answer) = (state, answer)
     }
-    tell()
+    changed.raise()
   }
 
   private func perform(_ job: Job, _ number: Int) async {
@@ -167,7 +149,7 @@ final class Pairing: Sendable {
           content.state = .waiting(invitation, triesLeft: left, ends: ends)
         }
       }
-      self.tell()
+      self.changed.raise()
     } onJoinRequest: { candidate in
       let status = try? await node.report()
       let notice = SharedNames.notice(

@@ -1,7 +1,10 @@
 internal import Synchronization
 
 /// Wakes tasks that wait for a change; each looks for itself what changed.
-final class Signal: Sendable {
+///
+/// It resumes no task while it holds its lock. A task's cancellation handler runs under the task's
+/// own lock, which resuming needs too: a lock held over one and taken in the other is a deadlock.
+package final class Signal: Sendable {
   private struct State {
     var version: UInt64 = 0
     var lastWaiter: UInt64 = 0
@@ -11,12 +14,14 @@ final class Signal: Sendable {
 
   private let state = Mutex(State())
 
+  package init() {}
+
   /// The number of changes. Read it before looking, then wait for changes after it.
   var version: UInt64 { state.withLock { $0.version } }
 
   var isFinished: Bool { state.withLock { $0.isFinished } }
 
-  func raise() { wake { $0.version += 1 } }
+  package func raise() { wake { $0.version += 1 } }
 
   /// Wakes all tasks; later waits return at once.
   func finish() {
@@ -85,16 +90,16 @@ extension Signal {
 /// Yields at once, and later after one or more changes, so that none is missed that comes after a
 /// look. It ends when the signal is finished or the task is cancelled.
 extension Signal: AsyncSequence {
-  struct AsyncIterator: AsyncIteratorProtocol {
+  package struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate let signal: Signal
     fileprivate var seen: UInt64?
 
-    mutating func next() async -> Void? {
+    package mutating func next() async -> Void? {
       if let seen { await signal.wait(after: seen) }
       seen = signal.version
       return signal.isFinished || Task.isCancelled ? nil : ()
     }
   }
 
-  func makeAsyncIterator() -> AsyncIterator { AsyncIterator(signal: self) }
+  package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(signal: self) }
 }

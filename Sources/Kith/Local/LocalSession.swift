@@ -51,25 +51,39 @@ final class LocalSession: ChannelInboundHandler {
         guard isDurable, let goodbye = try? self.session.value.goodbye.frame() else {
           return channel.close(promise: nil)
         }
-        // A stopped program takes no bytes. The time begins here, because a busy event loop may run
-        // a task that is due before one that was handed in earlier.
+        let sent = channel.writeAndFlush(goodbye)
+        self.closeUnlessInTime(sent)
+        sent.whenComplete { _ in channel.close(promise: nil) }
+      }
+      try? await channel.closeFuture.get()
+    }
+
+    /// Waits until the socket has taken the reply. If the node ends meanwhile, the connection is
+    /// closed in a while.
+    private func send(_ content: LocalReply.Content, _ id: Int) async {
+      guard let frame = try? LocalReply(id: id, content: content).frame() else { return }
+      let sent: EventLoopFuture<Void> = channel.writeAndFlush(frame)
+      await withTaskCancellationHandler {
+        try? await sent.get()
+      } onCancel: {
+        closeUnlessInTime(sent)
+      }
+    }
+
+    /// Closes the connection if the socket does not take in time what was sent: a stopped program
+    /// takes no bytes.
+    private func closeUnlessInTime(_ sent: EventLoopFuture<Void>) {
+      let channel = channel
+      // The time begins on the event loop: a busy one may run a task that is due before one that was
+      // handed in earlier.
+      channel.eventLoop.execute {
         let late = channel.eventLoop.scheduleTask(
           in: .milliseconds(LocalLimits.farewellMilliseconds)
         ) {
           channel.close(promise: nil)
         }
-        channel.writeAndFlush(goodbye).whenComplete { _ in
-          late.cancel()
-          channel.close(promise: nil)
-        }
+        sent.whenComplete { _ in late.cancel() }
       }
-      try? await channel.closeFuture.get()
-    }
-
-    /// Waits until the socket has taken the reply.
-    private func send(_ content: LocalReply.Content, _ id: Int) async {
-      guard let frame = try? LocalReply(id: id, content: content).frame() else { return }
-      try? await channel.writeAndFlush(frame).get()
     }
 
     /// For a candidate, returns the program's decision.

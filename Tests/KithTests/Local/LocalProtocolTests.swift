@@ -327,6 +327,30 @@ struct LocalProtocolTests {
     try served.node.close()
   }
 
+  /// As a `kith watch` in a terminal that was suspended does.
+  @Test func `a program that stops reading what it watches does not keep its node from ending`()
+    async throws
+  {
+    let served = try await Served()
+    let owner = try served.node.store("com.example.test")
+    let control = served.path + "/control"
+    let watching = try await served.run {
+      try await blocking {
+        let program = try RawEnd(path: control)
+        try program.hello(attaches: false)
+        try program.send(2, .watch(store: "com.example.test"))
+        guard case .event(.values) = try program.reply().content else { throw TimedOut() }
+        // More than the sockets hold.
+        try owner.set(.string(String(repeating: "x", count: 800_000)), forKey: "theirs")
+        var byte: UInt8 = 0
+        #expect(recv(program.descriptor, &byte, 1, Int32(MSG_PEEK)) == 1)
+        return program
+      }
+    }
+    try served.node.close()
+    try await blocking { try watching.takeAll() }
+  }
+
   /// At the return of `main`, for instance.
   @Test func `a process that ends without closing its node says so`() async throws {
     let served = try await Served()
