@@ -44,10 +44,8 @@ extension Accounts {
           opening.yield(invitation)
         } onJoinRequest: { joiner in
           let (answers, answer) = AsyncStream<Bool>.makeStream()
-          asking.yield(Invitation.Candidate(joiner, answer))
-          let isWanted = await answers.first { _ in true } ?? false
-          if isWanted { accepted.raise() }
-          return isWanted
+          asking.yield(Invitation.Candidate(joiner, answer, accepted))
+          return await answers.first { _ in true } ?? false
         }.id
       }
       for await open in openings {
@@ -81,16 +79,23 @@ extension Accounts {
       /// The device, as it names itself.
       public let device: PairingDevice
       private let answer: AsyncStream<Bool>.Continuation
+      private let accepted: Signal
 
-      init(_ device: PairingDevice, _ answer: AsyncStream<Bool>.Continuation) {
+      init(
+        _ device: PairingDevice, _ answer: AsyncStream<Bool>.Continuation, _ accepted: Signal
+      ) {
         self.device = device
         self.answer = answer
+        self.accepted = accepted
       }
 
       deinit { answer.finish() }
 
       /// Makes the device a member of the account.
-      public func accept() { answer.yield(true) }
+      public func accept() {
+        // A device that has gone meanwhile is not accepted.
+        if case .enqueued = answer.yield(true) { accepted.raise() }
+      }
     }
   }
 }

@@ -95,12 +95,13 @@ extension Accounts {
   }
 
   /// Takes the place that is signed in now, and shows its values in all stores. Returns false if
-  /// ``run()`` is about to take it instead, whose node must not be closed under it.
+  /// ``run()`` serves a node of its own, which must not be closed under it, and is about to take the
+  /// place instead.
   @discardableResult
   func follow(isServing: Bool) throws(KithError) -> Bool {
     let outcome = try moving.withLock { _ throws(KithError) -> (isOurs: Bool, hasMoved: Bool) in
       let now = state.withLock { $0 }
-      guard isServing || !now.isRunning else { return (false, false) }
+      if case .own = now.seat.kind, !isServing, now.isRunning { return (false, false) }
       guard !now.isClosed else { throw .closedNode }
       guard try mustLeave(now.seat) else { return (true, false) }
       state.withLock { $0.isMoving = true }
@@ -152,6 +153,8 @@ extension Accounts {
       } catch {
         configuration.logger.error(
           "a store cannot be opened there", metadata: ["code": "\(error.code)"])
+        // Not the values of the account before.
+        if !isTakeOver { open.store.view.showNothing(because: reason) }
       }
       open.store.replaceService(by: next.service)
     }

@@ -150,6 +150,23 @@ public final class Accounts: Service, Sendable {
       throw KithError(
         .invalidStoreIdentifier, "Identifiers that begin with kith. are the account's own.")
     }
+    while true {
+      let seat = state.withLock { $0.seat }
+      do throws(KithError) {
+        return try openedStore(name, policy)
+      } catch {
+        // The program that had the directory open is ending: this one takes its place, or attaches
+        // to the one that does.
+        guard error.code == .closed, case .attached(let node) = seat.kind, node.hasEnded,
+          try follow(isServing: false)
+        else { throw error }
+      }
+    }
+  }
+
+  private func openedStore(
+    _ name: StoreIdentifier, _ policy: Policy
+  ) throws(KithError) -> KeyValueStore {
     if let open = try openStore(name, policy) { return open }
     return try moving.withLock { _ throws(KithError) in
       if let open = try openStore(name, policy) { return open }

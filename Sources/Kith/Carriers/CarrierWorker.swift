@@ -10,6 +10,7 @@ struct CarrierWorker: Sendable {
   let place: String
   let engine: Engine
   let desk: CarrierDesk
+  private let listed = Signal()
 
   /// Works until the task is cancelled. If `isStopping`, it does one last turn and returns.
   func run(isStopping: Bool = false) async {
@@ -19,9 +20,13 @@ struct CarrierWorker: Sendable {
     engine.input(.carrier(id, .attached(shortestMilliseconds: shortest)))
     if isStopping { engine.input(.carrier(id, .stopping)) }
     await withTaskGroup(of: Void.self) { group in
-      if !isStopping, let changes = storage.changes(in: place) {
+      if !isStopping {
         group.addTask {
-          for await _ in changes { engine.input(.carrier(id, .changed)) }
+          // A place that goes away ends its changes; a later listing shows that it is back.
+          for await () in listed {
+            guard let changes = storage.changes(in: place) else { return }
+            for await _ in changes { engine.input(.carrier(id, .changed)) }
+          }
         }
       }
       for await order in orders {
@@ -45,6 +50,7 @@ struct CarrierWorker: Sendable {
           if let name = ObjectName(object.name) { listing[name] = object.bytes }
         }
         desk.note(nil, of: id)
+        listed.raise()
         engine.input(.carrier(id, .listed(listing)))
       case .get(let names): try await get(names)
       case .put(let object):

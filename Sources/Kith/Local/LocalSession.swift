@@ -174,7 +174,9 @@ final class LocalSession: ChannelInboundHandler {
     guard let handle else { return }
     handle.ending.finish()
     handle.decide.finish()
-    server.remove(handle, handle.hasBegun.load(ordering: .relaxed) ? kind : .waiting)
+    // The server counts a connection as short before ``begin()`` comes here.
+    if handle.hasBegun.load(ordering: .relaxed), kind == .waiting { kind = .short }
+    server.remove(handle, kind)
     self.handle = nil
   }
 

@@ -93,6 +93,12 @@ final class StoreView: Sendable {
     return apply([changed, undone])
   }
 
+  /// Hides all values, because the store cannot be opened at its new place.
+  func showNothing(because reason: ChangeReason) {
+    let device = state.withLock { $0.device }
+    for tell in show([:], of: device, reason: reason, superseded: []) { tell() }
+  }
+
   private func difference(to shown: [Key: EncodedValue]) -> ViewChange {
     let current = values
     var changes: [(key: Key, value: EncodedValue?)] = []

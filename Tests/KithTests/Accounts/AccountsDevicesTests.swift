@@ -15,7 +15,7 @@ struct AccountsDevicesTests {
 
   /// Two accounts objects in directories of their own, the second joined by the first's invitation.
   private static func pair(
-    _ inviter: Accounts, _ joiner: Accounts, name: String
+    _ inviter: Accounts, _ joiner: Accounts, name: String, staying: Bool = true
   ) async throws {
     let (tokens, continuation) = AsyncStream<String>.makeStream()
     async let invited = inviter.invite(addresses: ["127.0.0.1"]) { invitation in
@@ -24,6 +24,7 @@ struct AccountsDevicesTests {
       continuation.finish()
       for await candidate in invitation.candidates where candidate.device.name == name {
         candidate.accept()
+        guard staying else { return }
       }
     }
     for await token in tokens {
@@ -162,7 +163,7 @@ struct AccountsDevicesTests {
       }
       let desktop = try AccountsTests.open(directory.child("desktop"))
       try await AccountsTests.serving(desktop) {
-        try await Self.pair(guest, desktop, name: "desktop")
+        try await Self.pair(guest, desktop, name: "desktop", staying: false)
         try await eventually { try await owner.report().devices.count == 2 }
         for await status in guest.statusUpdates where status.devices.count == 2 { break }
         var (seen, known) = (try await guest.report().devices, try await owner.report().devices)

@@ -127,6 +127,28 @@ struct AccountsTests {
     try again.close()
   }
 
+  @Test func `a store that the account cannot hold shows nothing of the one before`() async throws {
+    let directory = try TestDirectory()
+    let full = try Self.open(directory.child("a"))
+    try await full.createAccount(name: "full")
+    let account = try #require(full.signedIn)
+    // As many as an account may have.
+    for number in 0..<256 { _ = try full.store("store.\(number)") }
+    try full.close()
+    let accounts = try Self.open(directory.child("a"))
+    try await accounts.createAccount(name: "other")
+    let store = try accounts.store(Self.store)
+    try store.set("of the other", forKey: "secret")
+    var changes = store.changes.makeAsyncIterator()
+    try await accounts.signIn(to: account)
+    #expect(store.dictionary.isEmpty)
+    let change = try #require(await changes.next())
+    #expect(change.reason == .accountChange)
+    #expect(change.items == [.init(key: "secret", old: "of the other", new: nil)])
+    #expect(throws: KithError.self) { try store.set(1, forKey: "k") }
+    try accounts.close()
+  }
+
   @Test func `a write after signing out loses to the account when it is signed in again`()
     async throws
   {

@@ -56,6 +56,30 @@ struct SharedDirectoryTests {
     try first.close()
   }
 
+  @Test func `a program that starts while a node ends opens the directory itself`() async throws {
+    let directory = try TestDirectory()
+    let path = directory.child("a")
+    try AccountsTests.open(path).close()
+    let node = try ScriptedNode(at: path + "/local/control")
+    async let opened = Self.blocking {
+      let accounts = try AccountsTests.open(path)
+      return (accounts, try accounts.store("com.example.test"))
+    }
+    try await Self.blocking {
+      try node.greet()
+      guard case .open = try node.next().call else { throw TimedOut() }
+      try node.say(0, .goodbye(isYielding: false))
+      node.stop()
+    }
+    let (accounts, store) = try await opened
+    #expect(accounts.node != nil)
+    try store.set("kept", forKey: "k")
+    try accounts.close()
+    let again = try AccountsTests.open(path)
+    #expect(try again.store("com.example.test").value(forKey: "k") == "kept")
+    try again.close()
+  }
+
   @Test func `an attached program takes over when the other ends, and loses nothing`() async throws
   {
     let directory = try TestDirectory()

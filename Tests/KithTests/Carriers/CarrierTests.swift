@@ -89,6 +89,22 @@ struct CarrierTests {
     }
   }
 
+  /// A folder on a stick that is pulled out, for one.
+  @Test func `a place that went away is watched again after a listing`() async throws {
+    let pair = try await Pair()
+    let storage = pair.storage
+    @Sendable func listings() -> Int {
+      storage.state.withLock { $0.operations.count { $0 == "list" } }
+    }
+    try await pair.on("0") { _, _ in
+      storage.state.withLock { $0.changes[0] }.finish()
+      try await eventually("the second watch") { storage.state.withLock { $0.changes.count } == 2 }
+      let before = listings()
+      storage.state.withLock { $0.changes[1] }.yield()
+      try await eventually("a turn because of the change") { listings() > before }
+    }
+  }
+
   @Test func `a carrier's objects show nothing of the account`() async throws {
     let pair = try await Pair()
     try await pair.on("0") { _, store in

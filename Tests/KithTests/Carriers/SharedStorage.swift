@@ -7,6 +7,8 @@ final class SharedStorage: CarrierStorage {
     var places: [String: [String: [UInt8]]] = [:]
     var failure: CarrierFailure?
     var operations: [String] = []
+    /// Of the changes that workers follow or followed.
+    var changes: [AsyncStream<Void>.Continuation] = []
   }
 
   let state = Mutex(State())
@@ -23,6 +25,12 @@ final class SharedStorage: CarrierStorage {
   }
 
   func fail(_ failure: CarrierFailure?) { state.withLock { $0.failure = failure } }
+
+  func changes(in place: String) -> AsyncStream<Void>? {
+    let (stream, continuation) = AsyncStream<Void>.makeStream()
+    state.withLock { $0.changes.append(continuation) }
+    return stream
+  }
 
   private func perform<Result: Sendable>(
     _ operation: String, _ place: String, _ body: (inout [String: [UInt8]]) -> Result

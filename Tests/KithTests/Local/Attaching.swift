@@ -161,12 +161,25 @@ final class ScriptedNode: Sendable {
   private let listener: Int32
   private let connection = Mutex<RawEnd?>(nil)
 
-  init() throws {
+  init(at path: String? = nil) throws {
     directory = try TestDirectory()
-    listener = try LocalSocket.listen(at: directory.child("control"))
+    listener = try LocalSocket.listen(at: path ?? directory.child("control"))
   }
 
   deinit { close(listener) }
+
+  /// Takes a program in.
+  func greet() throws {
+    let end = RawEnd(accept(listener, nil, nil))
+    connection.withLock { $0 = end }
+    guard case .hello = try next().call else { throw TimedOut() }
+    try say(
+      1,
+      .answer(
+        .hello(
+          account: AccountID(try Digest256(repeatElement(UInt8(7), count: 32))),
+          device: .test)))
+  }
 
   /// Takes a program in and tells it what the store shows.
   func attach(
@@ -175,15 +188,7 @@ final class ScriptedNode: Sendable {
     let path = directory.path
     async let attached = blocking { try Program(attachedTo: path, onEnd: onEnd) }
     try await blocking {
-      let end = RawEnd(accept(self.listener, nil, nil))
-      self.connection.withLock { $0 = end }
-      guard case .hello = try self.next().call else { throw TimedOut() }
-      try self.say(
-        1,
-        .answer(
-          .hello(
-            account: AccountID(try Digest256(repeatElement(UInt8(7), count: 32))),
-            device: .test)))
+      try self.greet()
       let open = try self.next()
       guard case .open(.test, _) = open.call else { throw TimedOut() }
       try self.say(open.id, .answer(.values(entries)))
@@ -217,6 +222,12 @@ final class ScriptedNode: Sendable {
 
   /// Ends the connection, as a process does that is killed.
   func hangUp() { connection.withLock { $0 = nil } }
+
+  /// Takes no more programs, and hangs up.
+  func stop() {
+    shutdown(listener, Int32(SHUT_RDWR))
+    hangUp()
+  }
 }
 
 /// Counts what happens.

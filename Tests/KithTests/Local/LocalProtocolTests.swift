@@ -283,6 +283,41 @@ struct LocalProtocolTests {
     try served.node.close()
   }
 
+  /// Connections that have their turn end together with those that wait for theirs.
+  @Test func `connections that go as their turn comes leave their room`() async throws {
+    let served = try await Served()
+    try await served.run {
+      try await blocking {
+        let program = try Self.attach(served)
+        var silent = try (0..<3 * LocalLimits.connections).map { _ in
+          try RawEnd(path: served.path + "/control")
+        }
+        // Until all are accepted.
+        for id in 3...4 {
+          try program.send(id, Self.write("k", 1))
+          while try program.reply().id != id {}
+        }
+        let write = try Self.write("k", 2)
+        try served.node.engine.state.withLock { _ in
+          try program.send(5, write)
+          // The server has read it, and now waits for the engine.
+          try eventuallyBlocking("the write to be read", every: 1) {
+            var unread: Int32 = 0
+            return ioctl(program.descriptor, UInt(TIOCOUTQ), &unread) == 0 && unread == 0
+          }
+          while !silent.isEmpty { silent.removeFirst() }
+        }
+        // All the room there is.
+        var short: [RawEnd] = []
+        for _ in 0..<LocalLimits.connections {
+          short.append(try RawEnd(path: served.path + "/control"))
+          try short[short.count - 1].hello(attaches: false)
+        }
+      }
+    }
+    try served.node.close()
+  }
+
   @Test func `a node that ends says so, with all durable`() async throws {
     let served = try await Served()
     let program = try await served.run {
