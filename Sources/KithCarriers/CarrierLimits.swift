@@ -9,12 +9,14 @@ enum CarrierLimits {
   /// Bytes of a file with credentials.
   static let credentialBytes = 8_192
 
-  /// Threads of each folder: one for a turn, one while an operation hangs.
-  static let folderThreads = 2
-  /// Threads for the requests of all carriers, of which there are four.
-  static let requestThreads = 8
-  /// Bytes of a file that are read or written between two looks at whether to go on.
-  static let chunkBytes = 1 << 20
+  /// Threads of each folder: four for the objects that are got at once, one for an operation that
+  /// hangs. Waiting for a thread counts as the storage's silence.
+  static let folderThreads = 5
+  /// Threads for the requests of all carriers: there are four, and each gets four objects at once.
+  static let requestThreads = 16
+  /// Bytes of a file that are read or written between two looks at whether to go on; slow storage
+  /// must take less than ``quiet`` for them.
+  static let chunkBytes = 64 << 10
   /// Temporary files of other writers that a folder remembers, to remove them later.
   static let temporaryFiles = 64
   /// The age at which the rest of a broken-off put is removed.

@@ -36,8 +36,11 @@ struct S3Page {
       throw XMLScanner.Malformed(offset: 0)
     }
     if isEncoded {
-      // A key that cannot be decoded is no object of ours.
-      objects = objects.map { (PercentCoding.decode($0.key) ?? "", $0.bytes) }
+      // As forms are encoded, where a plus is a space. A key that cannot be decoded is no object of
+      // ours.
+      objects = objects.map {
+        (PercentCoding.decode($0.key.replacing("+", with: " ")) ?? "", $0.bytes)
+      }
     }
     self.objects = objects
     next = isTruncated ? token : nil

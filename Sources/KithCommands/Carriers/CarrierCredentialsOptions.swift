@@ -30,7 +30,9 @@ struct CarrierCredentialsOptions: ParsableArguments {
       return nil
     }
     if noCredentials { return nil }
-    let text = try credentialsFile.map { try InputText.text(of: $0) } ?? ask(for: kind)
+    var text = try credentialsFile.map { try InputText.text(of: $0) } ?? ask(for: kind)
+    // The line feed shows that an empty last line is one: a password may be empty.
+    if !text.isEmpty { text += "\n" }
     do throws(CarrierFailure) {
       _ = try CarrierCredentials(parsing: Array(text.utf8), for: kind)
     } catch {

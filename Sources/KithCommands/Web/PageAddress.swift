@@ -42,6 +42,8 @@ struct PageAddress: Sendable {
       browser.standardOutput = FileHandle.nullDevice
       browser.standardError = FileHandle.nullDevice
       try browser.run()
+      // A browser in a container may not be able to read the file, and only it says so.
+      console.talk("A browser opens this address; if it does not, open it by hand. It works once.")
     } catch {
       console.warn("no browser can be started; open the address by hand")
     }
