@@ -156,10 +156,11 @@ public final class Accounts: Service, Sendable {
         return try openedStore(name, policy)
       } catch {
         // The program that had the directory open is ending: this one takes its place, or attaches
-        // to the one that does.
-        guard error.code == .closed, case .attached(let node) = seat.kind, node.hasEnded,
-          try follow(isServing: false)
-        else { throw error }
+        // to the one that does, unless another thread did so meanwhile.
+        guard error.code == .closed, case .attached(let node) = seat.kind, node.hasEnded else {
+          throw error
+        }
+        try follow(isServing: false)
       }
     }
   }

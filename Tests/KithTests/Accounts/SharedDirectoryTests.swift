@@ -80,6 +80,32 @@ struct SharedDirectoryTests {
     try again.close()
   }
 
+  /// One of them takes the place of the node, or the service does, and all others use that.
+  @Test func `stores that are opened at once while a node ends are all there`() async throws {
+    let directory = try TestDirectory()
+    let path = directory.child("a")
+    try AccountsTests.open(path).close()
+    let node = try ScriptedNode(at: path + "/local/control")
+    async let opened = Self.blocking { try AccountsTests.open(path) }
+    try await Self.blocking { try node.greet() }
+    let accounts = try await opened
+    try await AccountsTests.serving(accounts) {
+      async let stores = withThrowingTaskGroup(of: Void.self) { group in
+        for name in 0..<8 {
+          group.addTask { _ = try await Self.blocking { try accounts.store("store.\(name)") } }
+        }
+        try await group.waitForAll()
+      }
+      try await Self.blocking {
+        while true { if case .open = try node.next().call { break } }
+        try node.say(0, .goodbye(isYielding: false))
+        node.stop()
+      }
+      try await stores
+    }
+    try accounts.close()
+  }
+
   @Test func `an attached program takes over when the other ends, and loses nothing`() async throws
   {
     let directory = try TestDirectory()

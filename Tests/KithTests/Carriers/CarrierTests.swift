@@ -97,6 +97,7 @@ struct CarrierTests {
       storage.state.withLock { $0.operations.count { $0 == "list" } }
     }
     try await pair.on("0") { _, _ in
+      try await eventually("the first watch") { storage.state.withLock { !$0.changes.isEmpty } }
       storage.state.withLock { $0.changes[0] }.finish()
       try await eventually("the second watch") { storage.state.withLock { $0.changes.count } == 2 }
       let before = listings()
