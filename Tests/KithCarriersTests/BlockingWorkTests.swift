@@ -1,3 +1,4 @@
+import Glibc
 import Kith
 import Synchronization
 import Testing
@@ -63,6 +64,26 @@ struct BlockingWorkTests {
     #expect(try await onThread(of: threads) { _ in 1 } == 1)
     #expect(!hasRun.withLock { $0 })
   }
+
+  /// Waiting for a thread would count as the storage's silence. The first work hangs until four more
+  /// run at once.
+  @Test func `a folder has threads for four gets beside an operation that hangs`() async throws {
+    let threads = BlockingThreads(count: CarrierLimits.folderThreads)
+    let gets = Gets()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<5 {
+        group.addTask {
+          try await onThread(of: threads, quiet: .seconds(10)) { work in
+            if number > 0 { gets.count.withLock { $0 += 1 } }
+            while gets.count.withLock({ $0 }) < 4, !work.isAbandoned { usleep(1_000) }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  private final class Gets: Sendable { let count = Mutex(0) }
 
   @Test func aCancelledTaskRunsNothing() async {
     let hasRun = Mutex(false)

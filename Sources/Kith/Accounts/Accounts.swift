@@ -133,15 +133,16 @@ public final class Accounts: Service, Sendable {
   ///
   /// Each call with one identifier returns the same object, which stays through signing in and out.
   /// Only the first call blocks. If another program's node has the directory open, it waits until
-  /// that node answers, at most 10 seconds. While the stores change to another account or program,
-  /// it first waits for the end of that: a minute or two if another process hangs.
+  /// that node answers, at most 10 seconds; if that node ends, this program takes its place, as
+  /// ``init(_:)`` does. While the stores change to another account or program, it first waits for the
+  /// end of that: a minute or two if another process hangs.
   ///
   /// - Parameters:
   ///   - identifier: The store's identifier, such as `com.example.Bookmarks`.
   ///   - policy: Its limits, which must be the same on all devices.
   /// - Returns: The store.
   /// - Throws: ``KithError`` with `invalidStoreIdentifier`, `invalidPolicy`, `closed`, a storage
-  ///   code, or `timedOut` if that node does not answer.
+  ///   code, `timedOut` if that node does not answer, or an error of ``init(_:)`` if it has ended.
   public func store(
     _ identifier: String, policy: Policy = .standard
   ) throws(KithError) -> KeyValueStore {
