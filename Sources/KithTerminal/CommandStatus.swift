@@ -1,4 +1,4 @@
-/// Scripts may rely on these statuses (README.md, the table "exit status").
+/// Scripts may rely on these statuses (`Docs/CommandLine.md`, "Exit statuses").
 package enum CommandStatus: Int32, CaseIterable, Sendable {
   case success = 0
   case failure = 1
