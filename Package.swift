@@ -17,9 +17,12 @@ let onLinux: TargetDependencyCondition? = .when(platforms: [.linux])
 
 let argumentParser = Target.Dependency.product(
   name: "ArgumentParser", package: "swift-argument-parser")
-// It needs a newer macOS than modules for Apple's systems may ask for.
+/// The page of `kith web`, and the example with a page. Only they need Hummingbird, and without the
+/// trait no package that depends on this one fetches it. It also needs a newer macOS than modules for
+/// Apple's systems may ask for.
+let ofPage: TargetDependencyCondition? = .when(platforms: [.linux], traits: ["Web"])
 let hummingbird = Target.Dependency.product(
-  name: "Hummingbird", package: "hummingbird", condition: onLinux)
+  name: "Hummingbird", package: "hummingbird", condition: ofPage)
 let serviceLifecycle = Target.Dependency.product(
   name: "ServiceLifecycle", package: "swift-service-lifecycle")
 
@@ -44,6 +47,9 @@ let package = Package(
         "Kith", "KithCommands", "KithCore", "KithCrypto", "KithNetwork", "KithStorage",
         "KithTerminal", "KithTestSupport",
       ]),
+  ],
+  traits: [
+    .trait(name: "Web", description: "The page of kith web, in the program kith-web.")
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -170,15 +176,16 @@ let package = Package(
       swiftSettings: strict),
     .executableTarget(
       name: "kith-sim", dependencies: ["KithSimulatorCommands"], swiftSettings: strict),
-    // The page of `kith web`; apart from `kith`, whose build it would make longer.
+    // The page of `kith web`; apart from `kith`, whose build it would make longer. Its server is compiled
+    // with the trait Web only.
     .target(
       name: "KithWeb",
       dependencies: [
         "Kith", "KithCommands", "KithCore", "KithCrypto", "KithNetwork", "KithTerminal",
         hummingbird,
         .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
-        .product(name: "HTTPTypes", package: "swift-http-types"),
-        .product(name: "HummingbirdCore", package: "hummingbird", condition: onLinux),
+        .product(name: "HTTPTypes", package: "swift-http-types", condition: ofPage),
+        .product(name: "HummingbirdCore", package: "hummingbird", condition: ofPage),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         serviceLifecycle,

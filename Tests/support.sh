@@ -80,7 +80,7 @@ trap 'rm -f "$log" "$wrong"' EXIT
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=16
 tests() {
   local status=0
-  limited swift test --skip-build "$@" 2>&1 |
+  limited swift test --traits Web --skip-build "$@" 2>&1 |
     stdbuf -oL cut -c 1-400 | tee "$log" || status=$?
   [ "$status" -ne 137 ] || unended >>"$wrong"
   # A known issue is expected; it begins with another mark.

@@ -1,237 +1,240 @@
-import Foundation
-import Hummingbird
-import Kith
-import KithCommands
-import KithCore
-import NIOCore
+#if Web
+  import Foundation
+  import Hummingbird
+  import Kith
+  import KithCommands
+  import KithCore
+  import NIOCore
 
-/// The requests of the page, which are those of the commands: each asks the node that has the
-/// directory open.
-struct Page: Sendable {
-  /// A value of 1 MiB, in base64 or with escapes; a settings file.
-  static let bodyBytes = 8 << 20
-  /// A body without values.
-  static let smallBodyBytes = 64 << 10
-  private static let longestSync = 60.0
-  private static let mostPastValues = 1_000
+  /// The requests of the page, which are those of the commands: each asks the node that has the
+  /// directory open.
+  struct Page: Sendable {
+    /// A value of 1 MiB, in base64 or with escapes; a settings file.
+    static let bodyBytes = 8 << 20
+    /// A body without values.
+    static let smallBodyBytes = 64 << 10
+    private static let longestSync = 60.0
+    private static let mostPastValues = 1_000
 
-  let accounts: Accounts
-  let usualStore: StoreIdentifier
-  let pairing: Pairing
+    let accounts: Accounts
+    let usualStore: StoreIdentifier
+    let pairing: Pairing
 
-  init(accounts: Accounts, usualStore: StoreIdentifier) {
-    self.accounts = accounts
-    self.usualStore = usualStore
-    pairing = Pairing(accounts)
-  }
-
-  /// The document of `kith status --json`, and what the page shows beside it.
-  func document(_ status: NodeStatus) -> Document {
-    guard case .members(let members) = Document.of(status) else { return .members([]) }
-    return .versioned(
-      .members(
-        members + [
-          ("hostName", .string(DeviceName.ofHost)), ("isOwnNode", .bool(accounts.node != nil)),
-          ("now", .value(.integer(Int64(Moment.now)))),
-          ("software", .string(Software.version)), ("store", .string(usualStore.rawValue)),
-        ]))
-  }
-
-  func answer(_ request: Request) async throws -> Response {
-    switch (request.method, request.uri.path) {
-    case (.get, "/api/status"): return Response(document(try await accounts.report()))
-    case (.get, "/api/events"): return events(try request.store(), request.body)
-    case (.get, "/api/value"): return try await value(request)
-    case (.get, "/api/unshown"): return try await unshown(request)
-    case (.get, "/api/history"): return try await history(request)
-    case (.get, "/api/export"): return try await export(request.text("store"))
-    case (.get, "/api/devices/dependents"):
-      let dependents = try await accounts.dependents(of: DeviceID(ofPage: request.text("device")))
-      return Response(.object(["devices": .strings(dependents.map(\.hex))]))
-    case (.post, "/api/write"): try await write(request.decoded(upTo: Self.bodyBytes))
-    case (.post, "/api/unshown/again"): try await writeAgain(request.decoded())
-    case (.post, "/api/unshown/clear"): try await clear(request.decoded())
-    case (.post, "/api/undo"): return try await undo(request.decoded())
-    case (.post, "/api/import"): return try await importFile(request)
-    case (.post, "/api/sync"): return try await sync(request.decoded())
-    case (.post, "/api/devices/rename"): try await rename(request.decoded())
-    case (.post, "/api/devices/revoke"): try await revoke(request.decoded())
-    case (.post, "/api/devices/meet"): try await meet(request.decoded())
-    case (.post, "/api/invite"): try invite()
-    case (.post, "/api/join"): try await join(request.decoded())
-    case (.post, "/api/pairing/answer"): try await answerPairing(request.decoded())
-    case (.post, "/api/pairing/cancel"): pairing.cancel()
-    case (.post, "/api/account/create"): return try await createAccount(request.decoded())
-    default: throw PageFailure(.notFound, "there is no such request")
+    init(accounts: Accounts, usualStore: StoreIdentifier) {
+      self.accounts = accounts
+      self.usualStore = usualStore
+      pairing = Pairing(accounts)
     }
-    return Response(.members([]))
+
+    /// The document of `kith status --json`, and what the page shows beside it.
+    func document(_ status: NodeStatus) -> Document {
+      guard case .members(let members) = Document.of(status) else { return .members([]) }
+      return .versioned(
+        .members(
+          members + [
+            ("hostName", .string(DeviceName.ofHost)), ("isOwnNode", .bool(accounts.node != nil)),
+            ("now", .value(.integer(Int64(Moment.now)))),
+            ("software", .string(Software.version)), ("store", .string(usualStore.rawValue)),
+          ]))
+    }
+
+    func answer(_ request: Request) async throws -> Response {
+      switch (request.method, request.uri.path) {
+      case (.get, "/api/status"): return Response(document(try await accounts.report()))
+      case (.get, "/api/events"): return events(try request.store(), request.body)
+      case (.get, "/api/value"): return try await value(request)
+      case (.get, "/api/unshown"): return try await unshown(request)
+      case (.get, "/api/history"): return try await history(request)
+      case (.get, "/api/export"): return try await export(request.text("store"))
+      case (.get, "/api/devices/dependents"):
+        let dependents = try await accounts.dependents(of: DeviceID(ofPage: request.text("device")))
+        return Response(.object(["devices": .strings(dependents.map(\.hex))]))
+      case (.post, "/api/write"): try await write(request.decoded(upTo: Self.bodyBytes))
+      case (.post, "/api/unshown/again"): try await writeAgain(request.decoded())
+      case (.post, "/api/unshown/clear"): try await clear(request.decoded())
+      case (.post, "/api/undo"): return try await undo(request.decoded())
+      case (.post, "/api/import"): return try await importFile(request)
+      case (.post, "/api/sync"): return try await sync(request.decoded())
+      case (.post, "/api/devices/rename"): try await rename(request.decoded())
+      case (.post, "/api/devices/revoke"): try await revoke(request.decoded())
+      case (.post, "/api/devices/meet"): try await meet(request.decoded())
+      case (.post, "/api/invite"): try invite()
+      case (.post, "/api/join"): try await join(request.decoded())
+      case (.post, "/api/pairing/answer"): try await answerPairing(request.decoded())
+      case (.post, "/api/pairing/cancel"): pairing.cancel()
+      case (.post, "/api/account/create"): return try await createAccount(request.decoded())
+      default: throw PageFailure(.notFound, "there is no such request")
+      }
+      return Response(.members([]))
+    }
+
+    private func events(_ store: String, _ body: RequestBody) -> Response {
+      Response(
+        status: .ok, headers: [.contentType: "text/event-stream; charset=utf-8"],
+        body: ResponseBody { writer in
+          // Only reading notices that the browser closes the connection.
+          try await body.consumeWithCancellationOnInboundClose { _ in
+            try await PageEvents(page: self, store: store).write(to: &writer)
+          }
+          try await writer.finish(nil)
+        })
+    }
   }
 
-  private func events(_ store: String, _ body: RequestBody) -> Response {
-    Response(
-      status: .ok, headers: [.contentType: "text/event-stream; charset=utf-8"],
-      body: ResponseBody { writer in
-        // Only reading notices that the browser closes the connection.
-        try await body.consumeWithCancellationOnInboundClose { _ in
-          try await PageEvents(page: self, store: store).write(to: &writer)
-        }
-        try await writer.finish(nil)
-      })
-  }
-}
+  // MARK: Values
 
-// MARK: Values
+  extension Page {
+    private struct Write: Decodable {
+      struct Item: Decodable {
+        var key: String
+        /// Nil: the key is removed, or expected to be missing.
+        var json: String?
 
-extension Page {
-  private struct Write: Decodable {
-    struct Item: Decodable {
-      var key: String
-      /// Nil: the key is removed, or expected to be missing.
-      var json: String?
-
-      func write() throws -> (key: String, value: PropertyListValue?) {
-        do {
-          return (key, try json.map { try ValueJSON.value($0) })
-        } catch {
-          throw PageFailure(.refused, "\"\(key)\": \(error)")
+        func write() throws -> (key: String, value: PropertyListValue?) {
+          do {
+            return (key, try json.map { try ValueJSON.value($0) })
+          } catch {
+            throw PageFailure(.refused, "\"\(key)\": \(error)")
+          }
         }
       }
+      var store: String
+      var create: Bool?
+      var writes: [Item]
+      var expecting: [Item]?
     }
-    var store: String
-    var create: Bool?
-    var writes: [Item]
-    var expecting: [Item]?
-  }
 
-  private func write(_ body: Write) async throws {
-    let node = try await accounts.nodeAccess
-    try await check(body.store, at: node, creates: body.create ?? false)
-    let expected = try (body.expecting ?? []).map { try $0.write() }
-    try await node.write(
-      body.writes.map { try $0.write() }, in: body.store, expecting: expected)
-  }
+    private func write(_ body: Write) async throws {
+      let node = try await accounts.nodeAccess
+      try await check(body.store, at: node, creates: body.create ?? false)
+      let expected = try (body.expecting ?? []).map { try $0.write() }
+      try await node.write(
+        body.writes.map { try $0.write() }, in: body.store, expecting: expected)
+    }
 
-  /// A mistyped store would stay on all devices for ever.
-  private func check(_ store: String, at node: any NodeAccess, creates: Bool) async throws {
-    guard !creates, store != usualStore.rawValue else { return }
-    guard try await node.report().stores.contains(where: { $0.identifier.rawValue == store }) else {
-      throw PageFailure(.notFound, "there is no store \"\(store)\" here")
+    /// A mistyped store would stay on all devices for ever.
+    private func check(_ store: String, at node: any NodeAccess, creates: Bool) async throws {
+      guard !creates, store != usualStore.rawValue else { return }
+      guard try await node.report().stores.contains(where: { $0.identifier.rawValue == store })
+      else {
+        throw PageFailure(.notFound, "there is no store \"\(store)\" here")
+      }
+    }
+
+    private func value(_ request: Request) async throws -> Response {
+      let (store, key) = (try request.text("store"), try request.text("key"))
+      guard let value = try await accounts.nodeAccess.value(forKey: key, in: store) else {
+        throw PageFailure(.notFound, "\"\(key)\" is missing in the store \"\(store)\"")
+      }
+      return Response(PageDocuments.entry(key, value, isWhole: true))
+    }
+
+    private func history(_ request: Request) async throws -> Response {
+      let (store, key) = (try request.text("store"), try? request.text("key"))
+      let limit = min(max(0, request.number("limit") ?? 20), Self.mostPastValues)
+      let values = try await accounts.nodeAccess.history(of: key, in: store, limit: limit)
+      return Response(
+        .object([
+          "store": .string(store),
+          "values": .list(values.map { PageDocuments.past($0, isWhole: request.isWhole) }),
+        ]))
+    }
+
+    private struct Undo: Decodable {
+      var store: String
+      var key: String
+      var to: UInt64?
+    }
+
+    private func undo(_ body: Undo) async throws -> Response {
+      let node = try await accounts.nodeAccess
+      guard let past = try await node.undo(body.key, to: body.to, in: body.store) else {
+        throw PageFailure(.notFound, "nothing to undo: no such value of \"\(body.key)\" is kept")
+      }
+      return Response(PageDocuments.past(past, isWhole: false))
+    }
+
+    private func export(_ store: String) async throws -> Response {
+      let shown = try await accounts.nodeAccess.shown(in: store)
+      // As `kith export` ends with an error, after it has printed what there is.
+      guard !shown.isLacking else {
+        throw PageFailure(
+          .failure,
+          "a part of the store was damaged on this disk, and no other device has given it back yet; "
+            + "kith export prints the rest")
+      }
+      let document = ExportDocument(store: store, entries: shown.values.entries)
+      return Response(
+        status: .ok, headers: [.contentType: "application/json; charset=utf-8"],
+        body: ResponseBody(byteBuffer: ByteBuffer(string: document.versioned.text() + "\n")))
+    }
+
+    private func importFile(_ request: Request) async throws -> Response {
+      let (store, prefix) = (try request.text("store"), (try? request.text("prefix")) ?? "")
+      let bytes = try await request.body.collect(upTo: Self.bodyBytes)
+      let file: ImportedFile
+      do {
+        file = try ImportedFile(Data(bytes.readableBytesView), prefix: prefix)
+      } catch {
+        throw PageFailure(.refused, "\(error)")
+      }
+      let node = try await accounts.nodeAccess
+      try await check(store, at: node, creates: false)
+      let isDryRun = try request.text("dryRun") == "true"
+      let summary =
+        isDryRun
+        ? try await file.rehearse(store, at: node) : try await file.write(to: store, at: node)
+      return Response(summary.document)
+    }
+
+    // MARK: Values that are not shown
+
+    private func unshown(_ request: Request) async throws -> Response {
+      let (node, store) = (try await accounts.nodeAccess, try request.text("store"))
+      return Response(
+        PageDocuments.unshown(
+          try await node.hiddenEntries(in: store),
+          try await node.refusals(in: store, takingThrough: nil), of: store,
+          isWhole: request.isWhole))
+    }
+
+    private struct Refused: Decodable {
+      var store: String
+      var number: UInt64
+    }
+
+    /// A refusal stays listed if others come before it: they are cleared in order.
+    private func writeAgain(_ body: Refused) async throws {
+      let node = try await accounts.nodeAccess
+      let refusals = try await node.refusals(in: body.store, takingThrough: nil)
+      guard let refusal = refusals.first(where: { $0.number == body.number }) else {
+        throw PageFailure(.notFound, "this refusal was cleared meanwhile")
+      }
+      try await node.write(refusal.writes.map { ($0.key, $0.value) }, in: body.store)
+      if refusals.first?.number == body.number {
+        _ = try await node.refusals(in: body.store, takingThrough: body.number)
+      }
+    }
+
+    private struct Cleared: Decodable {
+      var store: String
+      var through: UInt64
+    }
+
+    private func clear(_ body: Cleared) async throws {
+      _ = try await accounts.nodeAccess.refusals(in: body.store, takingThrough: body.through)
+    }
+
+    private struct Sync: Decodable {
+      var store: String
+      var seconds: Double?
+    }
+
+    private func sync(_ body: Sync) async throws -> Response {
+      let node = try await accounts.nodeAccess
+      let seconds = min(max(0, body.seconds ?? 5), Self.longestSync)
+      let report = try await node.synchronize(body.store, timeout: .seconds(seconds))
+      return Response(report.document(store: body.store, status: try await node.report()))
     }
   }
-
-  private func value(_ request: Request) async throws -> Response {
-    let (store, key) = (try request.text("store"), try request.text("key"))
-    guard let value = try await accounts.nodeAccess.value(forKey: key, in: store) else {
-      throw PageFailure(.notFound, "\"\(key)\" is missing in the store \"\(store)\"")
-    }
-    return Response(PageDocuments.entry(key, value, isWhole: true))
-  }
-
-  private func history(_ request: Request) async throws -> Response {
-    let (store, key) = (try request.text("store"), try? request.text("key"))
-    let limit = min(max(0, request.number("limit") ?? 20), Self.mostPastValues)
-    let values = try await accounts.nodeAccess.history(of: key, in: store, limit: limit)
-    return Response(
-      .object([
-        "store": .string(store),
-        "values": .list(values.map { PageDocuments.past($0, isWhole: request.isWhole) }),
-      ]))
-  }
-
-  private struct Undo: Decodable {
-    var store: String
-    var key: String
-    var to: UInt64?
-  }
-
-  private func undo(_ body: Undo) async throws -> Response {
-    let node = try await accounts.nodeAccess
-    guard let past = try await node.undo(body.key, to: body.to, in: body.store) else {
-      throw PageFailure(.notFound, "nothing to undo: no such value of \"\(body.key)\" is kept")
-    }
-    return Response(PageDocuments.past(past, isWhole: false))
-  }
-
-  private func export(_ store: String) async throws -> Response {
-    let shown = try await accounts.nodeAccess.shown(in: store)
-    // As `kith export` ends with an error, after it has printed what there is.
-    guard !shown.isLacking else {
-      throw PageFailure(
-        .failure,
-        "a part of the store was damaged on this disk, and no other device has given it back yet; "
-          + "kith export prints the rest")
-    }
-    let document = ExportDocument(store: store, entries: shown.values.entries)
-    return Response(
-      status: .ok, headers: [.contentType: "application/json; charset=utf-8"],
-      body: ResponseBody(byteBuffer: ByteBuffer(string: document.versioned.text() + "\n")))
-  }
-
-  private func importFile(_ request: Request) async throws -> Response {
-    let (store, prefix) = (try request.text("store"), (try? request.text("prefix")) ?? "")
-    let bytes = try await request.body.collect(upTo: Self.bodyBytes)
-    let file: ImportedFile
-    do {
-      file = try ImportedFile(Data(bytes.readableBytesView), prefix: prefix)
-    } catch {
-      throw PageFailure(.refused, "\(error)")
-    }
-    let node = try await accounts.nodeAccess
-    try await check(store, at: node, creates: false)
-    let isDryRun = try request.text("dryRun") == "true"
-    let summary =
-      isDryRun
-      ? try await file.rehearse(store, at: node) : try await file.write(to: store, at: node)
-    return Response(summary.document)
-  }
-
-  // MARK: Values that are not shown
-
-  private func unshown(_ request: Request) async throws -> Response {
-    let (node, store) = (try await accounts.nodeAccess, try request.text("store"))
-    return Response(
-      PageDocuments.unshown(
-        try await node.hiddenEntries(in: store),
-        try await node.refusals(in: store, takingThrough: nil), of: store,
-        isWhole: request.isWhole))
-  }
-
-  private struct Refused: Decodable {
-    var store: String
-    var number: UInt64
-  }
-
-  /// A refusal stays listed if others come before it: they are cleared in order.
-  private func writeAgain(_ body: Refused) async throws {
-    let node = try await accounts.nodeAccess
-    let refusals = try await node.refusals(in: body.store, takingThrough: nil)
-    guard let refusal = refusals.first(where: { $0.number == body.number }) else {
-      throw PageFailure(.notFound, "this refusal was cleared meanwhile")
-    }
-    try await node.write(refusal.writes.map { ($0.key, $0.value) }, in: body.store)
-    if refusals.first?.number == body.number {
-      _ = try await node.refusals(in: body.store, takingThrough: body.number)
-    }
-  }
-
-  private struct Cleared: Decodable {
-    var store: String
-    var through: UInt64
-  }
-
-  private func clear(_ body: Cleared) async throws {
-    _ = try await accounts.nodeAccess.refusals(in: body.store, takingThrough: body.through)
-  }
-
-  private struct Sync: Decodable {
-    var store: String
-    var seconds: Double?
-  }
-
-  private func sync(_ body: Sync) async throws -> Response {
-    let node = try await accounts.nodeAccess
-    let seconds = min(max(0, body.seconds ?? 5), Self.longestSync)
-    let report = try await node.synchronize(body.store, timeout: .seconds(seconds))
-    return Response(report.document(store: body.store, status: try await node.report()))
-  }
-}
+#endif

@@ -1,4 +1,3 @@
-import Hummingbird
 import Kith
 import KithCommands
 import KithTerminal
@@ -11,12 +10,12 @@ struct PageFailure: Error {
   /// As the exit status of a command.
   var status: CommandStatus
   /// The status of the HTTP answer.
-  var http: HTTPResponse.Status
+  var http: Int
 
   /// The HTTP status follows from the command's, unless another is given.
   init(
     _ status: CommandStatus, code: String? = nil, _ message: String,
-    http: HTTPResponse.Status? = nil
+    http: Int? = nil
   ) {
     self.code = code ?? "\(status)"
     // Commands put `kith:` before it.
@@ -25,14 +24,14 @@ struct PageFailure: Error {
     self.http = http ?? Self.http(status)
   }
 
-  private static func http(_ status: CommandStatus) -> HTTPResponse.Status {
+  private static func http(_ status: CommandStatus) -> Int {
     switch status {
-    case .usage: .badRequest
-    case .notFound: .notFound
-    case .refused: .unprocessableContent
-    case .directory, .passphrase, .unexpected: .conflict
-    case .unreachable: .serviceUnavailable
-    default: .internalServerError
+    case .usage: 400
+    case .notFound: 404
+    case .refused: 422
+    case .directory, .passphrase, .unexpected: 409
+    case .unreachable: 503
+    default: 500
     }
   }
 
@@ -44,7 +43,7 @@ struct PageFailure: Error {
       self.init(
         CommandStatus(error.code), code: error.code.description, key + error.description)
     case is NIOTooManyBytesError:
-      self.init(.usage, "the request is too long", http: .contentTooLarge)
+      self.init(.usage, "the request is too long", http: 413)
     case is CancellationError: self.init(.failure, "the program ends")
     default: self.init(.failure, "\(error)")
     }
@@ -53,11 +52,11 @@ struct PageFailure: Error {
   static let noCredentials = PageFailure(
     .refused, code: "credentials",
     "the page's address works once, and only while kith web runs: run kith web again",
-    http: .unauthorized)
+    http: 401)
 
   static let foreign = PageFailure(
     .refused, code: "foreign", "only the page itself may ask this, at the address of kith web",
-    http: .forbidden)
+    http: 403)
 
   var document: Document {
     .object([

@@ -1,307 +1,309 @@
-import Foundation
-import Kith
-import KithCore
-import KithTestSupport
-import Logging
-import ServiceLifecycle
-import Synchronization
-import Testing
+#if Web
+  import Foundation
+  import Kith
+  import KithCore
+  import KithTestSupport
+  import Logging
+  import ServiceLifecycle
+  import Synchronization
+  import Testing
 
-@testable import KithCommands
-@testable import KithWeb
+  @testable import KithCommands
+  @testable import KithWeb
 
-/// The page's server on loopback, over the stores of a real directory.
-@Suite(.timeLimit(.minutes(2))) struct PageServerTests {
-  private let directory: TestDirectory
+  /// The page's server on loopback, over the stores of a real directory.
+  @Suite(.timeLimit(.minutes(2))) struct PageServerTests {
+    private let directory: TestDirectory
 
-  init() throws { directory = try TestDirectory() }
+    init() throws { directory = try TestDirectory() }
 
-  /// Runs the server, and hands the body a client with the secrets. With no name nobody is signed in.
-  private func withPage(
-    signedInAs name: String? = "laptop", _ body: (PageClient, Accounts) async throws -> Void
-  ) async throws {
-    var configuration = Accounts.Configuration(directory: directory.child("a"))
-    configuration.hosts = ["127.0.0.1"]
-    configuration.port = 0
-    configuration.discoversPeers = false
-    configuration.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    let accounts = try Accounts(configuration)
-    if let name { _ = try await accounts.createAccount(name: name) }
-    let (addresses, address) = AsyncStream<String>.makeStream()
-    let page = WebPage(
-      accounts: accounts, store: try #require(StoreIdentifier("default")), port: 0,
-      onReady: { address.yield($0) }, onUse: {})
-    let group = ServiceGroup(
-      configuration: .init(
-        services: [accounts, PageServer(page)],
-        logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))
-    async let running: Void = group.run()
-    for await address in addresses {
-      try await body(PageClient.opening(address), accounts)
-      break
-    }
-    await group.triggerGracefulShutdown()
-    try await running
-    try accounts.close()
-  }
-
-  @Test("a value is written, read, undone; one that another wrote meanwhile is not overwritten")
-  func values() async throws {
-    try await withPage { page, _ in
-      var answer = try await page.post(
-        "/api/write",
-        ["store": "default", "writes": [["key": "size", "json": "1.0"], ["key": "gone"]]])
-      #expect(answer.status == 200)
-      answer = try await page.get("/api/value?store=default&key=size")
-      #expect(try answer.members["json"] as? String == "1.0")
-      #expect(try answer.members["type"] as? String == "double")
-      let edit: [String: Any] = [
-        "store": "default", "writes": [["key": "size", "json": "3"]],
-        "expecting": [["key": "size", "json": "2.0"]],
-      ]
-      answer = try await page.post("/api/write", edit)
-      #expect(answer.status == 409)
-      #expect(try answer.code == "unexpectedValue")
-      answer = try await page.post("/api/undo", ["store": "default", "key": "size"])
-      #expect(try answer.members["missing"] as? Bool == true)
-      answer = try await page.get("/api/value?store=default&key=size")
-      #expect(answer.status == 404)
-      answer = try await page.get("/api/history?store=default&key=size")
-      let past = try #require(answer.members["values"] as? [[String: Any]])
-      #expect(past.first?["json"] as? String == "1.0")
-    }
-  }
-
-  @Test("any key can be named in a request")
-  func keys() async throws {
-    try await withPage { page, _ in
-      let key = "a +b&c=d/é\u{202e}%20#?"
-      let body: [String: Any] = ["store": "default", "writes": [["key": key, "json": "1"]]]
-      #expect(try await page.post("/api/write", body).status == 200)
-      // As encodeURIComponent writes it.
-      let allowed = CharacterSet.alphanumerics.intersection(CharacterSet(charactersIn: "!"..."~"))
-      let name = try #require(key.addingPercentEncoding(withAllowedCharacters: allowed))
-      let answer = try await page.get("/api/value?store=default&key=\(name)")
-      #expect(try answer.members["key"] as? String == key)
-    }
-  }
-
-  @Test("a refused write tells its numbers, and changes nothing")
-  func refusals() async throws {
-    try await withPage { page, _ in
-      let long = String(repeating: "k", count: 65)
-      var answer = try await page.post(
-        "/api/write", ["store": "default", "writes": [["key": long, "json": "1"]]])
-      #expect(answer.status == 422)
-      #expect(try answer.code == "invalidKey")
-      #expect(try answer.message.contains("65"))
-      let half = "\"\(String(repeating: "x", count: 600_000))\""
-      _ = try await page.post(
-        "/api/write", ["store": "default", "writes": [["key": "a", "json": half]]])
-      answer = try await page.post(
-        "/api/write", ["store": "default", "writes": [["key": "b", "json": half]]])
-      #expect(answer.status == 422)
-      #expect(try answer.code == "quotaExceeded")
-      #expect(try answer.message.contains("1048576") || answer.message.contains("1,048,576"))
-      answer = try await page.post(
-        "/api/write", ["store": "other", "writes": [["key": "a", "json": "1"]]])
-      #expect(answer.status == 404)
-      answer = try await page.post(
-        "/api/write", ["store": "default", "writes": [["key": "c", "json": "null"]]])
-      #expect(answer.status == 422)
-      for body in ["{", "[]", "{\"store\": 1}"] {
-        answer = try await page.post("/api/write", Data(body.utf8), type: "application/json")
-        #expect(answer.status == 400)
+    /// Runs the server, and hands the body a client with the secrets. With no name nobody is signed in.
+    private func withPage(
+      signedInAs name: String? = "laptop", _ body: (PageClient, Accounts) async throws -> Void
+    ) async throws {
+      var configuration = Accounts.Configuration(directory: directory.child("a"))
+      configuration.hosts = ["127.0.0.1"]
+      configuration.port = 0
+      configuration.discoversPeers = false
+      configuration.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+      let accounts = try Accounts(configuration)
+      if let name { _ = try await accounts.createAccount(name: name) }
+      let (addresses, address) = AsyncStream<String>.makeStream()
+      let page = WebPage(
+        accounts: accounts, store: try #require(StoreIdentifier("default")), port: 0,
+        onReady: { address.yield($0) }, onUse: {})
+      let group = ServiceGroup(
+        configuration: .init(
+          services: [accounts, PageServer(page)],
+          logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))
+      async let running: Void = group.run()
+      for await address in addresses {
+        try await body(PageClient.opening(address), accounts)
+        break
       }
-      answer = try await page.post(
-        "/api/write", Data(repeating: 32, count: Page.bodyBytes + 1), type: "application/json")
-      #expect(answer.status == 413)
+      await group.triggerGracefulShutdown()
+      try await running
+      try accounts.close()
     }
-  }
 
-  @Test("the stream tells the status, the values, and each change, also of other programs")
-  func stream() async throws {
-    try await withPage { page, accounts in
-      let store = try accounts.store("default")
-      try await store.commit { $0.set(.string("dark"), forKey: "theme") }
-      let hasWritten = Mutex(false)
-      let text = try await page.stream("/api/events?store=default") { text in
-        if text.contains("event: values"), !hasWritten.withLock({ $0 }) {
-          hasWritten.withLock { $0 = true }
-          try await store.commit { $0.set(.string("light"), forKey: "theme") }
+    @Test("a value is written, read, undone; one that another wrote meanwhile is not overwritten")
+    func values() async throws {
+      try await withPage { page, _ in
+        var answer = try await page.post(
+          "/api/write",
+          ["store": "default", "writes": [["key": "size", "json": "1.0"], ["key": "gone"]]])
+        #expect(answer.status == 200)
+        answer = try await page.get("/api/value?store=default&key=size")
+        #expect(try answer.members["json"] as? String == "1.0")
+        #expect(try answer.members["type"] as? String == "double")
+        let edit: [String: Any] = [
+          "store": "default", "writes": [["key": "size", "json": "3"]],
+          "expecting": [["key": "size", "json": "2.0"]],
+        ]
+        answer = try await page.post("/api/write", edit)
+        #expect(answer.status == 409)
+        #expect(try answer.code == "unexpectedValue")
+        answer = try await page.post("/api/undo", ["store": "default", "key": "size"])
+        #expect(try answer.members["missing"] as? Bool == true)
+        answer = try await page.get("/api/value?store=default&key=size")
+        #expect(answer.status == 404)
+        answer = try await page.get("/api/history?store=default&key=size")
+        let past = try #require(answer.members["values"] as? [[String: Any]])
+        #expect(past.first?["json"] as? String == "1.0")
+      }
+    }
+
+    @Test("any key can be named in a request")
+    func keys() async throws {
+      try await withPage { page, _ in
+        let key = "a +b&c=d/é\u{202e}%20#?"
+        let body: [String: Any] = ["store": "default", "writes": [["key": key, "json": "1"]]]
+        #expect(try await page.post("/api/write", body).status == 200)
+        // As encodeURIComponent writes it.
+        let allowed = CharacterSet.alphanumerics.intersection(CharacterSet(charactersIn: "!"..."~"))
+        let name = try #require(key.addingPercentEncoding(withAllowedCharacters: allowed))
+        let answer = try await page.get("/api/value?store=default&key=\(name)")
+        #expect(try answer.members["key"] as? String == key)
+      }
+    }
+
+    @Test("a refused write tells its numbers, and changes nothing")
+    func refusals() async throws {
+      try await withPage { page, _ in
+        let long = String(repeating: "k", count: 65)
+        var answer = try await page.post(
+          "/api/write", ["store": "default", "writes": [["key": long, "json": "1"]]])
+        #expect(answer.status == 422)
+        #expect(try answer.code == "invalidKey")
+        #expect(try answer.message.contains("65"))
+        let half = "\"\(String(repeating: "x", count: 600_000))\""
+        _ = try await page.post(
+          "/api/write", ["store": "default", "writes": [["key": "a", "json": half]]])
+        answer = try await page.post(
+          "/api/write", ["store": "default", "writes": [["key": "b", "json": half]]])
+        #expect(answer.status == 422)
+        #expect(try answer.code == "quotaExceeded")
+        #expect(try answer.message.contains("1048576") || answer.message.contains("1,048,576"))
+        answer = try await page.post(
+          "/api/write", ["store": "other", "writes": [["key": "a", "json": "1"]]])
+        #expect(answer.status == 404)
+        answer = try await page.post(
+          "/api/write", ["store": "default", "writes": [["key": "c", "json": "null"]]])
+        #expect(answer.status == 422)
+        for body in ["{", "[]", "{\"store\": 1}"] {
+          answer = try await page.post("/api/write", Data(body.utf8), type: "application/json")
+          #expect(answer.status == 400)
         }
-        return text.contains("event: change") && text.contains("event: status")
-          && text.contains("event: pairing")
+        answer = try await page.post(
+          "/api/write", Data(repeating: 32, count: Page.bodyBytes + 1), type: "application/json")
+        #expect(answer.status == 413)
       }
-      #expect(text.contains("\"json\":\"\\\"dark\\\"\""))
-      #expect(text.contains("\"json\":\"\\\"light\\\"\""))
-      #expect(text.contains("\"hostName\":") && text.contains("\"isOwnNode\":true"))
     }
-  }
 
-  @Test("a store that does not exist yet is shown once it does")
-  func laterStore() async throws {
-    try await withPage { page, accounts in
-      let hasWritten = Mutex(false)
-      let text = try await page.stream("/api/events?store=later") { text in
-        if text.contains("event: values"), !hasWritten.withLock({ $0 }) {
-          hasWritten.withLock { $0 = true }
-          let store = try accounts.store("later")
-          try await store.commit { $0.set(.integer(7), forKey: "number") }
-        }
-        return text.contains("\"number\"")
-      }
-      #expect(text.contains("\"entries\":[]"))
-    }
-  }
-
-  @Test("the server ends beside an open stream, which ends too")
-  func ends() async throws {
-    let (streams, stream) = AsyncStream<Task<String, any Error>>.makeStream()
-    try await withPage { page, _ in
-      let (opened, open) = AsyncStream<Void>.makeStream()
-      stream.yield(
-        Task {
-          try await page.stream("/api/events?store=default") { _ in
-            open.finish()
-            return false
+    @Test("the stream tells the status, the values, and each change, also of other programs")
+    func stream() async throws {
+      try await withPage { page, accounts in
+        let store = try accounts.store("default")
+        try await store.commit { $0.set(.string("dark"), forKey: "theme") }
+        let hasWritten = Mutex(false)
+        let text = try await page.stream("/api/events?store=default") { text in
+          if text.contains("event: values"), !hasWritten.withLock({ $0 }) {
+            hasWritten.withLock { $0 = true }
+            try await store.commit { $0.set(.string("light"), forKey: "theme") }
           }
-        })
-      for await _ in opened {}
-    }
-    for await stream in streams {
-      #expect(try await stream.value.contains("event: status"))
-      break
-    }
-  }
-
-  @Test("files are imported and exported; a trial writes nothing")
-  func files() async throws {
-    try await withPage { page, _ in
-      let file = Data(#"{"theme": "dark", "window": {"width": 800}, "none": null}"#.utf8)
-      let type = "application/octet-stream"
-      var answer = try await page.post("/api/import?store=default&dryRun=true", file, type: type)
-      #expect(try answer.members["imported"] as? Int == 2)
-      answer = try await page.get("/api/value?store=default&key=theme")
-      #expect(answer.status == 404)
-      answer = try await page.post(
-        "/api/import?store=default&dryRun=false&prefix=app.", file, type: type)
-      #expect(try answer.members["imported"] as? Int == 2)
-      #expect(try (answer.members["refused"] as? [Any])?.count == 1)
-      answer = try await page.get("/api/export?store=default")
-      #expect(try answer.members["format"] as? String == "kith export")
-      let values = try #require(answer.members["values"] as? [String: Any])
-      #expect(values["app.theme"] as? String == "dark")
-      answer = try await page.post(
-        "/api/import?store=default&dryRun=false", Data("nonsense".utf8), type: type)
-      #expect(answer.status == 422)
-    }
-  }
-
-  @Test("an invitation is shown until it is cancelled, and there is one at a time")
-  func invitation() async throws {
-    try await withPage { page, _ in
-      var answer = try await page.post("/api/invite")
-      #expect(answer.status == 200)
-      let text = try await page.stream("/api/events?store=default") {
-        $0.contains("\"state\":\"waiting\"")
-      }
-      #expect(text.contains("\"code\":\"") && text.contains("\"triesLeft\":3"))
-      answer = try await page.post("/api/invite")
-      #expect(answer.status == 422)
-      #expect(try await page.get("/api/events?store=").status == 400)
-      answer = try await page.post(
-        "/api/join", ["code": "0000-0000", "name": "desktop"])
-      #expect(answer.status == 409)
-      // One that begins before the last has wound down, and one that is cancelled before it begins.
-      for _ in 0..<3 {
-        _ = try await page.post("/api/pairing/cancel")
-        _ = try await page.stream("/api/events?store=default") {
-          $0.contains("event: pairing\ndata: null")
+          return text.contains("event: change") && text.contains("event: status")
+            && text.contains("event: pairing")
         }
-        #expect(try await page.post("/api/invite").status == 200)
+        #expect(text.contains("\"json\":\"\\\"dark\\\"\""))
+        #expect(text.contains("\"json\":\"\\\"light\\\"\""))
+        #expect(text.contains("\"hostName\":") && text.contains("\"isOwnNode\":true"))
       }
-      _ = try await page.stream("/api/events?store=default") {
-        $0.contains("\"state\":\"waiting\"")
-      }
-      _ = try await page.post("/api/pairing/cancel")
     }
-  }
 
-  @Test("two devices pair through their pages: both show both fingerprints, and both must agree")
-  func pairing() async throws {
-    try await withPage { inviter, _ in
-      let other = PageServerTests(sharing: try TestDirectory())
-      try await other.withPage(signedInAs: nil) { joiner, accounts in
-        _ = try await inviter.post("/api/invite")
-        let waiting = try await inviter.stream("/api/events?store=default") {
+    @Test("a store that does not exist yet is shown once it does")
+    func laterStore() async throws {
+      try await withPage { page, accounts in
+        let hasWritten = Mutex(false)
+        let text = try await page.stream("/api/events?store=later") { text in
+          if text.contains("event: values"), !hasWritten.withLock({ $0 }) {
+            hasWritten.withLock { $0 = true }
+            let store = try accounts.store("later")
+            try await store.commit { $0.set(.integer(7), forKey: "number") }
+          }
+          return text.contains("\"number\"")
+        }
+        #expect(text.contains("\"entries\":[]"))
+      }
+    }
+
+    @Test("the server ends beside an open stream, which ends too")
+    func ends() async throws {
+      let (streams, stream) = AsyncStream<Task<String, any Error>>.makeStream()
+      try await withPage { page, _ in
+        let (opened, open) = AsyncStream<Void>.makeStream()
+        stream.yield(
+          Task {
+            try await page.stream("/api/events?store=default") { _ in
+              open.finish()
+              return false
+            }
+          })
+        for await _ in opened {}
+      }
+      for await stream in streams {
+        #expect(try await stream.value.contains("event: status"))
+        break
+      }
+    }
+
+    @Test("files are imported and exported; a trial writes nothing")
+    func files() async throws {
+      try await withPage { page, _ in
+        let file = Data(#"{"theme": "dark", "window": {"width": 800}, "none": null}"#.utf8)
+        let type = "application/octet-stream"
+        var answer = try await page.post("/api/import?store=default&dryRun=true", file, type: type)
+        #expect(try answer.members["imported"] as? Int == 2)
+        answer = try await page.get("/api/value?store=default&key=theme")
+        #expect(answer.status == 404)
+        answer = try await page.post(
+          "/api/import?store=default&dryRun=false&prefix=app.", file, type: type)
+        #expect(try answer.members["imported"] as? Int == 2)
+        #expect(try (answer.members["refused"] as? [Any])?.count == 1)
+        answer = try await page.get("/api/export?store=default")
+        #expect(try answer.members["format"] as? String == "kith export")
+        let values = try #require(answer.members["values"] as? [String: Any])
+        #expect(values["app.theme"] as? String == "dark")
+        answer = try await page.post(
+          "/api/import?store=default&dryRun=false", Data("nonsense".utf8), type: type)
+        #expect(answer.status == 422)
+      }
+    }
+
+    @Test("an invitation is shown until it is cancelled, and there is one at a time")
+    func invitation() async throws {
+      try await withPage { page, _ in
+        var answer = try await page.post("/api/invite")
+        #expect(answer.status == 200)
+        let text = try await page.stream("/api/events?store=default") {
           $0.contains("\"state\":\"waiting\"")
         }
-        let token = try #require(waiting.firstMatch(of: /"token":"([^"]+)"/)).output.1
-        _ = try await joiner.post(
-          "/api/join", ["code": String(token), "name": "desktop"])
-        func asking(_ page: PageClient) async throws -> (prints: Set<String>, device: String) {
-          let text = try await page.stream("/api/events?store=default") {
-            $0.contains("\"state\":\"asking\"")
-          }
-          let prints = text.matches(of: /[fF]ingerprint":"([^"]+)"/).map { String($0.output.1) }
-          let device = try #require(text.matches(of: /"id":"([0-9a-f]{64})","name"/).last)
-          return (Set(prints), String(device.output.1))
-        }
-        let joinerShows = try await asking(joiner)
-        func answer(_ page: PageClient, about device: String) async throws {
-          let answer = try await page.post(
-            "/api/pairing/answer", ["accept": true, "device": device])
-          #expect(answer.status == 200)
-        }
-        try await answer(joiner, about: joinerShows.device)
-        let inviterShows = try await asking(inviter)
-        #expect(joinerShows.prints.isSubset(of: inviterShows.prints))
-        #expect(joinerShows.prints.count == 2)
-        // An answer about another device, whose fingerprint somebody compared before, changes nothing.
-        try await answer(inviter, about: joinerShows.device)
-        #expect(try await asking(inviter).device == inviterShows.device)
-        try await answer(inviter, about: inviterShows.device)
-        for page in [inviter, joiner] {
+        #expect(text.contains("\"code\":\"") && text.contains("\"triesLeft\":3"))
+        answer = try await page.post("/api/invite")
+        #expect(answer.status == 422)
+        #expect(try await page.get("/api/events?store=").status == 400)
+        answer = try await page.post(
+          "/api/join", ["code": "0000-0000", "name": "desktop"])
+        #expect(answer.status == 409)
+        // One that begins before the last has wound down, and one that is cancelled before it begins.
+        for _ in 0..<3 {
+          _ = try await page.post("/api/pairing/cancel")
           _ = try await page.stream("/api/events?store=default") {
-            $0.contains("\"state\":\"done\"")
+            $0.contains("event: pairing\ndata: null")
           }
+          #expect(try await page.post("/api/invite").status == 200)
         }
+        _ = try await page.stream("/api/events?store=default") {
+          $0.contains("\"state\":\"waiting\"")
+        }
+        _ = try await page.post("/api/pairing/cancel")
+      }
+    }
+
+    @Test("two devices pair through their pages: both show both fingerprints, and both must agree")
+    func pairing() async throws {
+      try await withPage { inviter, _ in
+        let other = PageServerTests(sharing: try TestDirectory())
+        try await other.withPage(signedInAs: nil) { joiner, accounts in
+          _ = try await inviter.post("/api/invite")
+          let waiting = try await inviter.stream("/api/events?store=default") {
+            $0.contains("\"state\":\"waiting\"")
+          }
+          let token = try #require(waiting.firstMatch(of: /"token":"([^"]+)"/)).output.1
+          _ = try await joiner.post(
+            "/api/join", ["code": String(token), "name": "desktop"])
+          func asking(_ page: PageClient) async throws -> (prints: Set<String>, device: String) {
+            let text = try await page.stream("/api/events?store=default") {
+              $0.contains("\"state\":\"asking\"")
+            }
+            let prints = text.matches(of: /[fF]ingerprint":"([^"]+)"/).map { String($0.output.1) }
+            let device = try #require(text.matches(of: /"id":"([0-9a-f]{64})","name"/).last)
+            return (Set(prints), String(device.output.1))
+          }
+          let joinerShows = try await asking(joiner)
+          func answer(_ page: PageClient, about device: String) async throws {
+            let answer = try await page.post(
+              "/api/pairing/answer", ["accept": true, "device": device])
+            #expect(answer.status == 200)
+          }
+          try await answer(joiner, about: joinerShows.device)
+          let inviterShows = try await asking(inviter)
+          #expect(joinerShows.prints.isSubset(of: inviterShows.prints))
+          #expect(joinerShows.prints.count == 2)
+          // An answer about another device, whose fingerprint somebody compared before, changes nothing.
+          try await answer(inviter, about: joinerShows.device)
+          #expect(try await asking(inviter).device == inviterShows.device)
+          try await answer(inviter, about: inviterShows.device)
+          for page in [inviter, joiner] {
+            _ = try await page.stream("/api/events?store=default") {
+              $0.contains("\"state\":\"done\"")
+            }
+          }
+          #expect(accounts.signedIn != nil)
+        }
+      }
+    }
+
+    private init(sharing directory: TestDirectory) { self.directory = directory }
+
+    @Test("an account is created, and its recovery key told once")
+    func creation() async throws {
+      try await withPage(signedInAs: nil) { page, accounts in
+        var answer = try await page.post("/api/account/create", ["name": "laptop"])
+        #expect(try answer.members["recoveryKey"] as? String != nil)
         #expect(accounts.signedIn != nil)
+        answer = try await page.post("/api/account/create", ["name": "laptop"])
+        #expect(answer.status == 409)
+        answer = try await page.get("/api/status")
+        #expect(!answer.body.contains("recoveryKey"))
+      }
+    }
+
+    @Test("each answer keeps the browser from using it elsewhere")
+    func headers() async throws {
+      try await withPage { page, _ in
+        for path in ["/", "/app.js", "/api/status", "/none"] {
+          let headers = try await page.get(path).headers
+          #expect(headers["content-security-policy"]?.hasPrefix("default-src 'none'") == true)
+          #expect(headers["x-content-type-options"] == "nosniff")
+          #expect(headers["cache-control"] == "no-store")
+          #expect(headers["cross-origin-resource-policy"] == "same-origin")
+          #expect(headers["access-control-allow-origin"] == nil)
+        }
+        var stranger = page
+        stranger.key = nil
+        #expect(try await stranger.get("/api/status").status == 401)
+        #expect(try await stranger.get("/api/events?store=default").status == 401)
       }
     }
   }
-
-  private init(sharing directory: TestDirectory) { self.directory = directory }
-
-  @Test("an account is created, and its recovery key told once")
-  func creation() async throws {
-    try await withPage(signedInAs: nil) { page, accounts in
-      var answer = try await page.post("/api/account/create", ["name": "laptop"])
-      #expect(try answer.members["recoveryKey"] as? String != nil)
-      #expect(accounts.signedIn != nil)
-      answer = try await page.post("/api/account/create", ["name": "laptop"])
-      #expect(answer.status == 409)
-      answer = try await page.get("/api/status")
-      #expect(!answer.body.contains("recoveryKey"))
-    }
-  }
-
-  @Test("each answer keeps the browser from using it elsewhere")
-  func headers() async throws {
-    try await withPage { page, _ in
-      for path in ["/", "/app.js", "/api/status", "/none"] {
-        let headers = try await page.get(path).headers
-        #expect(headers["content-security-policy"]?.hasPrefix("default-src 'none'") == true)
-        #expect(headers["x-content-type-options"] == "nosniff")
-        #expect(headers["cache-control"] == "no-store")
-        #expect(headers["cross-origin-resource-policy"] == "same-origin")
-        #expect(headers["access-control-allow-origin"] == nil)
-      }
-      var stranger = page
-      stranger.key = nil
-      #expect(try await stranger.get("/api/status").status == 401)
-      #expect(try await stranger.get("/api/events?store=default").status == 401)
-    }
-  }
-}
+#endif

@@ -18,6 +18,6 @@ enum PageProgram {
     return CommandFailure(
       .failure,
       "the page is in the program \(name), which is neither beside this one nor in PATH; from the "
-        + "sources: swift build --product \(name)")
+        + "sources: swift build --traits Web --product \(name)")
   }
 }

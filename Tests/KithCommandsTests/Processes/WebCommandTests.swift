@@ -16,6 +16,7 @@ struct WebCommandTests {
       in: household.root)
     let result = try await command.wait()
     #expect(result.status == CommandStatus.failure.rawValue)
-    #expect(result.output.isEmpty && result.talk.contains("swift build --product kith-web"))
+    #expect(
+      result.output.isEmpty && result.talk.contains("swift build --traits Web --product kith-web"))
   }
 }
