@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Computes the worked examples of Protocol.md, independently of the Swift code.
+"""Computes the worked examples of Protocol.md and its sub-pages, independently of the Swift code.
 
-    Protocol-examples.py            prints them as the page has them
-    Protocol-examples.py --check    compares them with the page; status 1 if one differs
+    Protocol-examples.py            prints them as the pages have them
+    Protocol-examples.py --check    compares them with the pages; status 1 if one differs
 
 Needs Python's standard library and libsodium; what it shares with the device that is written along the
 page stands in Tests/Member. Without libsodium its status is 77.
@@ -17,7 +17,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Tests" / "Member"))
 try:
     from kithwire import (
-        PAGE, Frames, Noise, blake2b, box, box_key, box_pair, crockford, encode, frame, groups, kdf,
+        PAGES, Frames, Noise, blake2b, box, box_key, box_pair, crockford, encode, frame, groups, kdf,
         seal_secret, sign, signing_pair, transport_public)
 except ImportError as error:
     print(f"Protocol-examples.py: {error}", file=sys.stderr)
@@ -483,14 +483,14 @@ def texts():
         ("pairing psk", kdf(seed(0x09), 1, b"KithPair"))]
 
 
-# --------------------------------------------------------------------------------- the page
+# -------------------------------------------------------------------------------- the pages
 
 EXAMPLES = {
-    "Values": values, "Genesis and epoch": genesis, "A roster digest": roster_digest,
-    "A change set": change_set, "Admission with a runner-up and a fallback": admission,
-    "A draft over a draft": draft_over_draft, "A statement": statement,
-    "An answer with covers": answer, "Objects on a carrier": carrier, "A handshake": handshake, "A code exchange": exchange,
-    "Texts": texts}
+    "values": values, "genesis and epoch": genesis, "a roster digest": roster_digest,
+    "a change set": change_set, "admission with a runner-up and a fallback": admission,
+    "a draft over a draft": draft_over_draft, "a statement": statement,
+    "an answer with covers": answer, "objects on a carrier": carrier,
+    "a handshake and a message": handshake, "a code exchange": exchange, "texts": texts}
 
 
 def computed():
@@ -501,11 +501,11 @@ def computed():
 
 
 def printed():
-    """The same out of the page: a label stands four spaces in, its value behind or below it."""
-    section = PAGE.read_text().split("\n## 20. ", 1)[1].split("\n## ", 1)[0]
+    """The same out of the pages: below the heading of an example, a label is four spaces in, and its
+    value follows it or is below it."""
     examples = {}
-    for part in section.split("\n### ")[1:]:
-        title, *lines = part.split("\n")
+    for part in (part for page in PAGES for part in page.split("\n#### Example: ")[1:]):
+        title, *lines = part.split("\n#", 1)[0].split("\n")
         found, label = examples.setdefault(title, {}), None
         for line in lines:
             begin = re.fullmatch(r"    (\S.*?)(?:  +(\S+))?", line)
@@ -519,19 +519,19 @@ def printed():
 
 def check():
     wrong = []
-    right, page = computed(), printed()
-    for title in right.keys() | page.keys():
-        for label in right.get(title, {}).keys() | page.get(title, {}).keys():
-            one, other = right.get(title, {}).get(label), page.get(title, {}).get(label)
+    right, pages = computed(), printed()
+    for title in right.keys() | pages.keys():
+        for label in right.get(title, {}).keys() | pages.get(title, {}).keys():
+            one, other = right.get(title, {}).get(label), pages.get(title, {}).get(label)
             if one != other:
-                wrong.append(f"{title}, {label}: the page has {other}, computed is {one}")
+                wrong.append(f"{title}, {label}: the pages have {other}, computed is {one}")
     print("\n".join(wrong) or f"{sum(map(len, right.values()))} examples are as computed")
     return 1 if wrong else 0
 
 
 def show():
     for title, examples in computed().items():
-        print(f"\n### {title}")
+        print(f"\n#### Example: {title}\n")
         for label, value in examples.items():
             print(f"    {label}")
             for at in range(0, len(value), 88):

@@ -51,12 +51,12 @@ package enum Limits {
   /// Bounds the bytes of a store's history, in multiples of its policy: it fits a change of every
   /// shown value, and takes no more memory than those.
   static let historyFactor = 1
-  /// Per store (`Docs/Protocol.md`, "Sessions").
+  /// Per store (`Docs/Protocol.md`, "Merging").
   static let removals = 4_096
   /// Quarantined entries of a store that are kept.
   static let quarantined = 256
-  /// Bounds an author's bytes in a store, in multiples of its policy (`Docs/Protocol.md`,
-  /// "Sessions").
+  /// Bounds an author's bytes in a store, in multiples of its policy (`Docs/Protocol/bounds.md`,
+  /// "Authors").
   static let authorFactor = 8
   /// Bytes of one author, over all stores.
   static let authorBytes = 56 << 20
@@ -111,7 +111,7 @@ package enum Limits {
   static let haveIntervalMilliseconds: UInt64 = 30_000
   /// The age at which a session is replaced by a new one.
   static let sessionMilliseconds: UInt64 = 24 * 3_600_000
-  /// Bytes sent in one message, also to a stranger (`Docs/Protocol.md`, "Handshake").
+  /// Bytes sent in one message, also to a stranger (`Docs/Protocol.md`, "Order of messages").
   static let recordsMessageBytes = 12 << 10
   /// Bytes received in one message: the largest record, and the data sent with it.
   static let recordsMessageLimitBytes = 32 << 10
@@ -124,8 +124,8 @@ package enum Limits {
   /// Bytes of a peer's version text.
   static let softwareBytes = 64
   static let recordsPerMessage = 1_024
-  /// Bytes of records accepted before a peer proves to be a member (`Docs/Protocol.md`,
-  /// "Handshake").
+  /// Bytes of records accepted before a peer proves to be a member (`Docs/Protocol/listening.md`,
+  /// "Unknown peers").
   static let strangerBytes = MembershipLimits.strangerBytes
   /// The least wait before a member's duties; up to four times as much is added at random.
   static let dutyWaitMilliseconds: UInt64 = 1_000

@@ -34,7 +34,7 @@ final class Pairing: Sendable {
     case join(code: String, name: String, address: String?)
   }
 
-  /// Invitations end then, and after so many wrong codes (`Docs/Protocol.md`, "Pairing").
+  /// Invitations end then, and after so many wrong codes (`Docs/Protocol/pairing.md`, "Inviting").
   private static let milliseconds: UInt64 = 600_000
   private static let tries = 3
 

@@ -1,4 +1,4 @@
-"""The objects on a carrier, read and made with a member's keys, along Docs/Protocol.md."""
+"""The objects on a carrier, read and made with a member's keys, along Docs/Protocol/carriers.md."""
 
 import ctypes
 import os

@@ -1,6 +1,6 @@
-"""The bytes of Kith, written along Docs/Protocol.md alone: it shares no code with the package.
+"""The bytes of Kith, written along Docs/Protocol.md and its sub-pages alone: it shares no code with the package.
 
-Primitives (section 1), encodings by the schema that the page prints (section 2), the Noise handshake
+Primitives (section 1), encodings by the schema that the pages print (section 2), the Noise handshake
 (section 12). Needs Python's standard library and libsodium.
 """
 
@@ -13,7 +13,9 @@ import pathlib
 import re
 import struct
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "Docs" / "Protocol.md"
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "Docs"
+# The protocol's page, then its sub-pages.
+PAGES = [path.read_text() for path in [DOCS / "Protocol.md", *sorted((DOCS / "Protocol").glob("*.md"))]]
 
 
 def _load():
@@ -153,11 +155,11 @@ def varint(value):
 
 
 class Schema:
-    """The messages that the page prints: their fields by number, and how each is written."""
+    """The messages that the pages print: their fields by number, and how each is written."""
 
     def __init__(self, text):
         self.messages = {}
-        block = text.split("```proto", 1)[1].split("```", 1)[0]
+        block = "".join(re.findall(r"```proto\n(.*?)```", text, re.DOTALL))
         for name, body in re.findall(r"message (\w+) \{((?:[^{}]|\{[^{}]*\})*)\}", block):
             chosen = "".join(re.findall(r"oneof \w+ \{([^{}]*)\}", body))
             self.messages[name] = {
@@ -253,7 +255,7 @@ class Schema:
         return values
 
 
-schema = Schema(PAGE.read_text())
+schema = Schema("".join(PAGES))
 encode, decode = schema.encode, schema.decode
 
 

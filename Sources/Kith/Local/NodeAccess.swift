@@ -184,8 +184,8 @@ extension NodeAccess {
   package func lookAtCarriers() async throws(KithError) { _ = try await perform(.lookAtCarriers) }
 
   /// Accepts the device's time as right at this moment, so that a clock that was ahead heals
-  /// although the host's clock is not synchronised (`Docs/Protocol.md`, "Clocks"). Durable on
-  /// return. No effect if no clock was ahead.
+  /// although the host's clock is not synchronised (`Docs/Protocol/clocks.md`, "Certainty").
+  /// Durable on return. No effect if no clock was ahead.
   package func acceptTime() async throws(KithError) { _ = try await perform(.acceptTime) }
 
   /// Connects to `host:port` from now on, as to a configured peer; throws `notRunning` if the node

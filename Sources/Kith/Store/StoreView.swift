@@ -70,9 +70,9 @@ final class StoreView: Sendable {
   /// were not taken over. Returns closures to run unlocked.
   ///
   /// If the account changed, subscribers get all keys of both accounts, even with equal values
-  /// (`Docs/Protocol.md`, "First sync"). On signing in (`initialSyncChange`) they get first the
-  /// keys shown so far, then the account's other keys and the lost writes. Otherwise they get the
-  /// differences, and writes not taken over as a quota violation.
+  /// (`Docs/Protocol/drafts.md`, "Adoption"). On signing in (`initialSyncChange`) they get first
+  /// the keys shown so far, then the account's other keys and the lost writes. Otherwise they get
+  /// the differences, and writes not taken over as a quota violation.
   func show(
     _ shown: [Key: EncodedValue], of device: DeviceID, reason: ChangeReason,
     superseded: Set<Key>

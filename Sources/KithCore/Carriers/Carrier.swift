@@ -1,7 +1,7 @@
 internal import KithCrypto
 
 /// A carrier, as one device uses it in turns: list, get and take in what is new, put what is lacking,
-/// delete what is not needed (`Docs/Protocol.md`, "Carriers").
+/// delete what is not needed (`Docs/Protocol/carriers.md`).
 struct Carrier: Sendable {
   enum Phase: Sendable {
     case idle

@@ -1,5 +1,5 @@
-/// When a carrier's next turn is due (`Docs/Protocol.md`, "Carriers"). All times are monotonic
-/// milliseconds.
+/// When a carrier's next turn is due (`Docs/Protocol/carriers.md`, "Turns"). All times are
+/// monotonic milliseconds.
 struct CarrierSchedule: Sendable {
   /// The least time between two turns that nothing asked for.
   private let shortest: UInt64

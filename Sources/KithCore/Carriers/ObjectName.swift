@@ -14,7 +14,7 @@ package struct CarrierID: Hashable, Comparable, Sendable, CustomStringConvertibl
 }
 
 extension AccountID {
-  /// The directory of an account's objects on a carrier (`Docs/Protocol.md`, "Carriers").
+  /// The directory of an account's objects on a carrier (`Docs/Protocol/carriers.md`).
   package var carrierPlace: String {
     let digest = Blake2b.digest256(Array("kith place v1".utf8) + [0], bytes)
     return "kith1/" + digest.hex.prefix(32)
@@ -22,7 +22,7 @@ extension AccountID {
 }
 
 /// The name of an object on a carrier: 8 random bytes, then 8 bytes by which members of an epoch
-/// recognise it and its kind. Nobody else can make a name (`Docs/Protocol.md`, "Carriers").
+/// recognise it and its kind. Nobody else can make a name (`Docs/Protocol/carriers.md`).
 package struct ObjectName: Hashable, Comparable, Sendable, CustomStringConvertible {
   package enum Kind: UInt8 {
     case parcel = 1

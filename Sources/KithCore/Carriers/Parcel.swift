@@ -1,8 +1,8 @@
 internal import KithCrypto
 
 /// The content of an object on a carrier, without records and change sets. For each store it has
-/// the vectors that a reader must cover before, and covers afterwards (`Docs/Protocol.md`,
-/// "Carriers").
+/// the vectors that a reader must cover before, and covers afterwards (`Docs/Protocol/carriers.md`,
+/// "Parcels").
 ///
 /// It is a `Have` and the batches that answer one, as a session would bring them.
 struct Parcel: Hashable, Sendable {

@@ -1,5 +1,5 @@
 /// A device's hybrid logical clock, persisted with the data that it stamped (`Docs/Protocol.md`,
-/// "Clocks").
+/// "Clocks, stamps, claims").
 package struct HybridClock: Hashable, Sendable {
   /// The latest reading given out or witnessed.
   package private(set) var latest: HybridTime

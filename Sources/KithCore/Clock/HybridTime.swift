@@ -29,7 +29,7 @@ package struct HybridTime: Hashable, Comparable, Sendable, CustomStringConvertib
 
   package var counter: UInt16 { UInt16(rawValue & 0xfff) }
 
-  /// An adopted write's reading is before every clock's (`Docs/Protocol.md`, "First sync").
+  /// An adopted write's reading is before every clock's (`Docs/Protocol/drafts.md`, "Adoption").
   package var isAdopted: Bool { generation < Self.firstGeneration }
 
   var adopted: Self { Self(rawValue: rawValue & (1 << 56 - 1)) }

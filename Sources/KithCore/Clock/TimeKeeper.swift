@@ -11,7 +11,7 @@ package struct ToldTime: Hashable, Sendable {
 }
 
 /// Decides whose time a device uses, keeps its hybrid clock, and heals that clock
-/// (`Docs/Protocol.md`, "Clocks"; reasons in `Docs/Decisions/clocks.md`).
+/// (`Docs/Protocol/clocks.md`; reasons in `Docs/Decisions/clocks.md`).
 struct TimeKeeper: Sendable {
   struct Claim {
     /// Its time minus our monotonic clock, in milliseconds: steps of our own clock do not alter it.

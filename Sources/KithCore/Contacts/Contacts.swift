@@ -1,6 +1,6 @@
 internal import KithCrypto
 
-/// The addresses at which devices may be met (`Docs/Protocol.md`, "Addresses"): at most
+/// The addresses at which devices may be met (`Docs/Protocol/discovery.md`, "Addresses"): at most
 /// ``Limits/addressesPerDevice`` of each.
 ///
 /// An address at which this device met the other comes first; told ones come after the first

@@ -1,7 +1,7 @@
 internal import KithCrypto
 
-/// The coverage of every store by every device, as far as this device knows it (`Docs/Protocol.md`,
-/// "Statements"; `Docs/Decisions/overlay.md`).
+/// The coverage of every store by every device, as far as this device knows it
+/// (`Docs/Protocol/statements.md`; `Docs/Decisions/overlay.md`).
 ///
 /// Peers tell their own vectors in sessions, and pass on devices' signed statements. **A device is
 /// believed by the word of its process that started last.**

@@ -62,7 +62,7 @@ struct StatementTable {
     count = held.values.reduce(0) { $0 + $1.count }
   }
 
-  /// The digest by which peers compare held statements (`Docs/Protocol.md`, "Statements").
+  /// The digest by which peers compare held statements (`Docs/Protocol/statements.md`).
   ///
   /// - Complexity: O(*n* log *n*) in the devices after a change.
   mutating func digest(of store: StoreIdentifier) -> Digest128 {

@@ -1,7 +1,7 @@
 package import KithCrypto
 
 /// A device's announcement on a link, so that members dial it: 160 bytes that look random without
-/// the epoch's beacon key (`Docs/Protocol.md`, "Discovery").
+/// the epoch's beacon key (`Docs/Protocol/discovery.md`, "Beacons").
 ///
 /// It is also signed: a former holder of the key could announce another device.
 package struct Beacon: Hashable, Sendable {

@@ -6,7 +6,7 @@ struct Incarnations: Sendable {
   enum OnTake: Equatable {
     case first
     case another
-    /// All are used up: the device publishes no more (`Docs/Protocol.md`, "Entries and change sets").
+    /// All are used up: the device publishes no more (`Docs/Protocol.md`, "Copies").
     case noneLeft
   }
 

@@ -1,6 +1,7 @@
 internal import KithCrypto
 
-/// Data of a store to send to a peer in pieces (`Docs/Protocol.md`, "Answer").
+/// Data of a store to send to a peer in pieces (`Docs/Protocol/sessions.md`, "An answer in
+/// pieces").
 struct Answer {
   var store: StoreIdentifier
   /// The number of the answered `Have`; 0: sent unasked.

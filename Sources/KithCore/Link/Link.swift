@@ -231,9 +231,10 @@ extension Link {
 }
 
 extension SessionPeer {
-  /// Whether this connection replaces an older one between the same devices (`Docs/Protocol.md`,
-  /// "Sessions"). The one that the smaller id dialled stays. But the newer one also stays if the
-  /// peer's process is new (the older is dead), or if one side dialled both (the older broke).
+  /// Whether this connection replaces an older one between the same devices
+  /// (`Docs/Protocol/sessions.md`, "Two sessions with one device"). The one that the smaller id
+  /// dialled stays. But the newer one also stays if the peer's process is new (the older is dead),
+  /// or if one side dialled both (the older broke).
   func isPreferred(to old: SessionPeer, dialledBySmaller weAreSmaller: Bool) -> Bool {
     guard old.hello.process == hello.process, old.isDialled != isDialled else { return true }
     return isDialled == weAreSmaller

@@ -202,8 +202,8 @@ struct Members {
 // MARK: Duties
 
 extension Members {
-  /// The duties to the account (`Docs/Protocol.md`, "Membership"). Each member waits a random time
-  /// first, so that one does them for all.
+  /// The duties to the account (`Docs/Protocol/duties.md`). Each member waits a random time first,
+  /// so that one does them for all.
   struct Duties {
     /// When to look for duties again, by the monotonic clock.
     fileprivate(set) var dueAt: UInt64?

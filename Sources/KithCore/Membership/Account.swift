@@ -26,7 +26,7 @@ package enum MembershipError: Error, Hashable, Sendable {
   case tooManyRecords
 }
 
-/// Creates and recovers accounts (`Docs/Protocol.md`, "Membership").
+/// Creates and recovers accounts (`Docs/Protocol/duties.md`, "Recovery").
 package enum Account {
   /// Creates a genesis, signed by the recovery key and the device, and a first epoch, sealed to
   /// both.

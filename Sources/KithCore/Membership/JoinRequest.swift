@@ -27,8 +27,8 @@ package enum JoinError: Error, Hashable, Sendable {
   case noEpoch
 }
 
-/// The enrolment of a device by a member (`Docs/Protocol.md`, "Pairing"): the joiner asks, the
-/// inviter checks and countersigns, the joiner checks the reply.
+/// The enrolment of a device by a member (`Docs/Protocol/pairing.md`, "Inviting"): the joiner asks,
+/// the inviter checks and countersigns, the joiner checks the reply.
 package enum JoinRequest {
   /// Makes the joiner's self-signed certificate.
   package static func make(

@@ -44,9 +44,9 @@ extension Keyring {
     }
   }
 
-  /// Makes a new epoch after the newest open ones (`Docs/Protocol.md`, "Membership"). Members
-  /// beyond ``MembershipLimits/recipients`` get lockboxes. Nil without a genesis, and after the
-  /// last generation.
+  /// Makes a new epoch after the newest open ones (`Docs/Protocol/duties.md`, "New epochs and
+  /// lockboxes"). Members beyond ``MembershipLimits/recipients`` get lockboxes. Nil without a
+  /// genesis, and after the last generation.
   package func nextEpoch(
     for roster: Roster, keys: DeviceKeys, entropy: inout some Entropy
   ) -> [Record]? {

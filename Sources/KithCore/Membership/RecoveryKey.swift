@@ -23,8 +23,7 @@ extension RecoveryKeyError: CustomStringConvertible {
   }
 }
 
-/// The account's recovery key, which stays on no device (`Docs/Protocol.md`, "Membership", "Texts
-/// for people").
+/// The account's recovery key, which stays on no device (`Docs/Protocol/duties.md`, "Recovery").
 package final class RecoveryKey: Sendable {
   /// Of the text, without hyphens.
   package static let characters = 56

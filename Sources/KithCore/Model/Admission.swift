@@ -1,4 +1,4 @@
-/// A value that a key may show, by its place (`Docs/Protocol.md`, "Shown values").
+/// A value that a key may show, by its place (`Docs/Protocol/quota.md`).
 package enum ShownStep: String, Hashable, Sendable {
   case runnerUpFallback = "runner-up's fallback"
   case runnerUp = "runner-up"
@@ -41,7 +41,7 @@ extension Slot {
 }
 
 /// Decides which values are shown: a pure function, so that equal states show the same on every
-/// peer (`Docs/Protocol.md`, "Shown values").
+/// peer (`Docs/Protocol/quota.md`).
 enum Admission {
   /// The step that each offer shows, or nil for none; O(*s* log *s*) in the steps.
   static func shown(of offers: [AdmissionOffer], under policy: Policy) -> [ShownStep?] {

@@ -1,7 +1,7 @@
 package import KithCrypto
 
 /// The exchange that turns a pairing code into a key: CPace, with the joiner's proof first
-/// (`Docs/Protocol.md`, "Pairing").
+/// (`Docs/Protocol/pairing.md`, "Code").
 ///
 /// Its four messages have fixed lengths. None is computed from the account, and none before the
 /// joiner's proof reveals anything about the code:

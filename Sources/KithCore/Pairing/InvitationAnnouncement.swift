@@ -1,7 +1,7 @@
 package import KithCrypto
 
 /// An inviter's plaintext announcement to the LAN: an invitation can be joined at a port
-/// (`Docs/Protocol.md`, "Pairing"). Nothing in it depends on the code or the account.
+/// (`Docs/Protocol/pairing.md`, "Announcement"). Nothing in it depends on the code or the account.
 package struct InvitationAnnouncement: Hashable, Sendable {
   package static let byteCount = 32
   private static let magic = Array("kith-invite".utf8) + [1]

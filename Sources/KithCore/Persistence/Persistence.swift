@@ -163,7 +163,7 @@ package enum Mutation: Hashable, Sendable {
 /// conformance tests.
 package protocol ReplicaStorage: AnyObject, Sendable {
   /// Whether the data was copied or restored, and has no new incarnation yet (`Docs/Protocol.md`,
-  /// "Entries and change sets").
+  /// "Copies").
   var isCopy: Bool { get }
 
   /// Reads everything, with change sets only named, and compares it with its checksums.

@@ -97,12 +97,12 @@ package struct SessionPeer: Hashable, Sendable {
 /// An event for a replica.
 package enum Input: Sendable {
   /// The first input, given once. `isCopy`: the database's file or machine is not the one on which
-  /// it was made (`Docs/Protocol.md`, "Entries and change sets").
+  /// it was made (`Docs/Protocol.md`, "Copies").
   case start(isCopy: Bool)
   /// Whether the kernel calls the clock synchronised (`adjtimex`), and whether hardware keeps the
   /// time while the host is off.
   case clockStatus(isSynchronised: Bool, hasHardware: Bool = true)
-  /// A person confirms the time in use (`Docs/Protocol.md`, "Clocks").
+  /// A person confirms the time in use (`Docs/Protocol/clocks.md`, "Certainty").
   case acceptTime
   /// Keeps past values from now on, or deletes them and keeps none; stored until the next such
   /// input.

@@ -3,7 +3,7 @@ internal import KithCrypto
 /// Tells and learns devices' addresses; ``Contacts`` has the rules.
 extension Replica {
   /// The addresses, by device, for a joiner at `address` that this device invited. `own`: this
-  /// device's addresses (`Docs/Protocol.md`, "Pairing").
+  /// device's addresses (`Docs/Protocol/pairing.md`, "Inviting").
   package func addressesForJoiner(at address: String, own: [String]) -> [DeviceID: [String]] {
     contacts.forJoiner(at: address, inviter: keys.id, own)
   }

@@ -1,8 +1,8 @@
 internal import KithCrypto
 
 /// Once a device is known to be revoked, its chains are withheld: not told, sent or compared
-/// (`Docs/Protocol.md`, "Membership"). The revoker carries over their entries at once; other
-/// members later carry over the rest. Both then drop the chains.
+/// (`Docs/Protocol/duties.md`, "Carrying over"). The revoker carries over their entries at once;
+/// other members later carry over the rest. Both then drop the chains.
 extension Replica {
   /// Withholds newly revoked devices' chains, drops those that hold nothing, and forgets the
   /// devices' addresses and coverage.

@@ -1,5 +1,5 @@
 extension NodeStatus {
-  /// A device's knowledge of the time (`Docs/Protocol.md`, "Clocks").
+  /// A device's knowledge of the time (`Docs/Protocol/clocks.md`).
   package struct Clock: Codable, Hashable, Sendable {
     /// The time in use, in milliseconds since 1970.
     package var milliseconds: Int64 = 0

@@ -1,4 +1,4 @@
-/// Why the values that a store shows changed (`Docs/Protocol.md`, "First sync").
+/// Why the values that a store shows changed (`Docs/Protocol/drafts.md`).
 public enum ChangeReason: String, Hashable, Sendable, CaseIterable {
   /// This program wrote. Only sequences that ask for own writes contain it.
   case ownWrite

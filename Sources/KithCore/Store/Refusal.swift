@@ -1,5 +1,5 @@
-/// A transaction that was accepted offline, but did not fit later (`Docs/Protocol.md`, "Shown
-/// values").
+/// A transaction that was accepted offline, but did not fit later (`Docs/Protocol/drafts.md`,
+/// "Re-checking").
 public struct Refusal: Codable, Hashable, Sendable {
   /// The cause of a refusal.
   public enum Reason: UInt8, Codable, Hashable, Sendable {

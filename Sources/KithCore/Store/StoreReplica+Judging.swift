@@ -11,7 +11,7 @@ struct Judge {
   var repeater: InboundMessage.Repeater?
 }
 
-/// A store's present verdict on a change set (`Docs/Protocol.md`, "Sessions").
+/// A store's present verdict on a change set (`Docs/Protocol.md`, "Entries and change sets").
 enum Judgement {
   /// Its entries count, except quarantined ones.
   case judged(OpenedChangeSet)
@@ -101,7 +101,7 @@ private struct OpenedEntry: Sendable {
 
 extension Entry {
   /// Whether no clock is later than publishing, and a fallback's claim is earlier than its entry's
-  /// (`Docs/Protocol.md`, "Shown values").
+  /// (`Docs/Protocol.md`, "Entries and change sets").
   fileprivate func isPossible(in header: ChangeSetHeader) -> Bool {
     guard stamp.clock <= header.clock, claim.clock <= header.clock else { return false }
     guard let fallback else { return true }

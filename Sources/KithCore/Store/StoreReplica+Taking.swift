@@ -41,7 +41,7 @@ struct Intake {
 }
 
 extension StoreReplica {
-  /// Applies a batch and counts it in the vector, in one step (`Docs/Protocol.md`, "Sessions").
+  /// Applies a batch and counts it in the vector, in one step (`Docs/Protocol.md`, "Batch").
   mutating func take(
     _ batch: Batch, tainted taint: Taint, from peer: DeviceID, _ origin: BatchOrigin,
     by judge: Judge, _ keyring: inout Keyring, at milliseconds: UInt64
@@ -117,7 +117,7 @@ extension StoreReplica {
   }
 
   /// Reports forks. In this device's own chain, a fork or a later sequence shows a second database
-  /// with its keys (`Docs/Protocol.md`, "Entries and change sets").
+  /// with its keys (`Docs/Protocol.md`, "Copies").
   private func watchForCopies(
     _ changeSet: ChangeSet, ownChain: ChainID?, noting intake: inout Intake
   ) {

@@ -1,7 +1,8 @@
 /// Local transactions: of programs, and adopted ones.
 extension StoreReplica {
   /// Accepts a transaction as a draft, shown at once, if every value would be shown
-  /// (`Docs/Protocol.md`, "Shown values"). The program is notified only of changes in other keys.
+  /// (`Docs/Protocol.md`, "Writing and publishing"). The program is notified only of changes in
+  /// other keys.
   mutating func write(
     _ operations: [Operation], author: DeviceID, clock: inout TimeKeeper
   ) throws(WriteError) -> [ViewChange] {
@@ -65,9 +66,9 @@ extension StoreReplica {
 
   // MARK: Adopting
 
-  /// Adopts transactions that were written while nobody was signed in (`Docs/Protocol.md`, "First
-  /// sync"). One that does not fit, or writes a key that the account has, is refused whole; others
-  /// become drafts. Unless `isAlone`, any other device's write wins over them.
+  /// Adopts transactions that were written while nobody was signed in (`Docs/Protocol/drafts.md`,
+  /// "Adoption"). One that does not fit, or writes a key that the account has, is refused whole;
+  /// others become drafts. Unless `isAlone`, any other device's write wins over them.
   ///
   /// One commit holds all results and the last clock, so after a crash nothing is adopted or
   /// refused twice.

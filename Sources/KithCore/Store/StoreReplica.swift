@@ -92,7 +92,7 @@ struct StoreReplica {
   var hasExcessRemovals: Bool { state.removals.count > Limits.removals }
 
   /// Drops removals over the limit: first those that every other device covers, then the oldest
-  /// (`Docs/Protocol.md`, "Sessions").
+  /// (`Docs/Protocol.md`, "Merging").
   mutating func pruneRemovals(coveredByAll: (ChangeSetReference) -> Bool) -> [Mutation] {
     log.drop(forgetRemovals { coveredByAll($0.changeSet) }, in: identifier)
   }

@@ -46,7 +46,7 @@ extension StoreState {
     return nil
   }
 
-  /// Lays a draft anew over the drafts before it (`Docs/Protocol.md`, "Writing and publishing").
+  /// Lays a draft anew over the drafts before it (`Docs/Protocol/drafts.md`, "Re-checking").
   mutating func layAnew(_ draft: Draft, author: DeviceID) -> DraftFate {
     let stamp = Stamp(clock: draft.clock, device: author)
     var rest = draft

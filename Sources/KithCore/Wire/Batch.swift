@@ -15,7 +15,7 @@ package struct Cover: Hashable, Sendable {
 }
 
 /// Change sets and covers of one store that are applied, counted and relayed in one step
-/// (`Docs/Protocol.md`, "Sessions").
+/// (`Docs/Protocol.md`, "Batch").
 package struct Batch: Sendable {
   package var store: StoreIdentifier
   /// The number of the `Have` that it answers; 0 if unasked.

@@ -28,8 +28,7 @@ package struct StoreHave: Hashable, Sendable {
   }
 }
 
-/// The message in which a device says what it covers of its stores (`Docs/Protocol.md`,
-/// "Sessions").
+/// The message in which a device says what it covers of its stores (`Docs/Protocol.md`, "Have").
 package struct Have: Hashable, Sendable {
   /// Counts those that ask for a batch; 0 asks for nothing.
   package var number: UInt64

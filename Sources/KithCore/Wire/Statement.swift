@@ -3,7 +3,7 @@ package import KithCrypto
 /// How much of a store a device covers.
 ///
 /// Devices with equal vectors make equal extents, byte for byte, so that their statements share one
-/// (`Docs/Protocol.md`, "Statements").
+/// (`Docs/Protocol/statements.md`).
 package struct Extent: Hashable, Sendable {
   package let store: StoreIdentifier
   /// The digest of the whole vector. Nil if a device tells its peer only the entries that rose.

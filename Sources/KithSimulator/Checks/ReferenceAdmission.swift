@@ -1,7 +1,6 @@
 internal import KithCore
 
-/// A slow model of `Docs/Protocol.md`, "Shown values", sentence by sentence. Shares no code with
-/// the product.
+/// A slow model of `Docs/Protocol/quota.md`, sentence by sentence. Shares no code with the product.
 enum ReferenceAdmission {
   /// The steps of a key, least wanted first.
   private struct Step {

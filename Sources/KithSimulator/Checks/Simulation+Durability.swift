@@ -102,7 +102,8 @@ extension Simulation {
     }
   }
 
-  /// A clock is persisted with the data that it stamped (`Docs/Protocol.md`, "Clocks").
+  /// A clock is persisted with the data that it stamped (`Docs/Protocol.md`, "Clocks, stamps,
+  /// claims").
   func checkClock(_ mutations: [Mutation], on device: SimulatedDevice) throws(Violation) {
     let durable = device.disk.durable.clock
     for case .putHeader(_, let reference, let header, _) in mutations

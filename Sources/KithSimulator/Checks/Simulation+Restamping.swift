@@ -1,8 +1,8 @@
 internal import KithCore
 internal import KithCrypto
 
-/// A device whose clock is set back stamps drafts again, in the same order (`Docs/Protocol.md`,
-/// "Clocks").
+/// A device whose clock is set back stamps drafts again, in the same order
+/// (`Docs/Protocol/clocks.md`, "Healing").
 extension Simulation {
   /// Clocks by the drafts' ordinals; empty unless the input may set the clock back.
   func draftClocks(

@@ -3,8 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// The rules of `Docs/Protocol.md`, "Shown values", one at a time; the worked cases put them
-/// together.
+/// The rules of `Docs/Protocol/quota.md`, one at a time; the worked cases put them together.
 @Suite struct AdmissionRuleTests {
   private func claim(_ clock: UInt64, group: UInt32 = 0) -> Claim {
     let device = DeviceID { $0.initializeMemory(as: UInt8.self, repeating: 1) }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// The rules of `Docs/Protocol.md`, "Clocks", one by one, without a replica.
+/// The rules of `Docs/Protocol/clocks.md`, one by one, without a replica.
 @Suite struct TimeKeeperTests {
   private static let now: Int64 = 1_800_000_000_000
   private static let minute: Int64 = 60_000

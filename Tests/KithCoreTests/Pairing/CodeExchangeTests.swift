@@ -114,7 +114,8 @@ struct CodeExchangeTests {
     }
   }
 
-  /// The worked example of Protocol.md, which Protocol-examples.py computes without any of this code.
+  /// The worked example of Docs/Protocol/pairing.md, which Protocol-examples.py computes without any
+  /// of this code.
   @Test func theWorkedExampleOfTheProtocol() throws {
     struct Repeated: Entropy {
       var all: [UInt8]

@@ -2,7 +2,7 @@ import Testing
 
 @testable import KithCore
 
-/// Writes made while nobody was signed in, on signing in (`Docs/Protocol.md`, "First sync").
+/// Writes made while nobody was signed in, on signing in (`Docs/Protocol/drafts.md`, "Adoption").
 @Suite struct AdoptionTests {
   private static let id = WriteID(rawValue: 1_000)
 

@@ -4,7 +4,7 @@ import Testing
 @testable import KithCore
 
 /// A large answer travels in pieces: each is applied alone, the last one counts for all, and the
-/// next is made once there is room (`Docs/Protocol.md`, "Answer").
+/// next is made once there is room (`Docs/Protocol/sessions.md`, "An answer in pieces").
 @Suite struct AnswerPieceTests {
   // MARK: The cut of an answer
 

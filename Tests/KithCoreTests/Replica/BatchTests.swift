@@ -4,7 +4,7 @@ import Testing
 @testable import KithCore
 
 /// The answer to one `Have` is one batch: applied, counted and passed on in one step
-/// (`Docs/Protocol.md`, "State digest").
+/// (`Docs/Protocol.md`, "Batch").
 @Suite struct BatchTests {
   /// A device that has been away while another published several change sets, which one batch of
   /// several messages carries; and what handing in each message did.

@@ -4,7 +4,7 @@ import Testing
 @testable import KithCore
 
 /// Data that peers send, in any amount and any order, stays within bounds, ends, and leads to the
-/// same state everywhere (`Docs/Protocol.md`, "Sessions").
+/// same state everywhere (`Docs/Protocol/bounds.md`).
 @Suite struct BoundsTests {
   @Test func `a change set that nothing is left of is not passed round for ever`() throws {
     let world = try TestWorld(devices: 4, seed: 60)

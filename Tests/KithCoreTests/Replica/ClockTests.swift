@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// The device whose clock counts if clocks differ (`Docs/Protocol.md`, "Clocks").
+/// The device whose clock counts if clocks differ (`Docs/Protocol/clocks.md`).
 @Suite struct ClockTests {
   /// Two devices: the first is synchronised, the second booted with its clock far behind.
   private func world(seed: UInt64) throws -> TestWorld {

@@ -4,7 +4,7 @@ import Testing
 @testable import KithCore
 
 /// The change sets that a device counts in its vector, so that it does not ask for them again
-/// (`Docs/Protocol.md`, "Sessions").
+/// (`Docs/Protocol.md`, "Batch").
 @Suite struct CoverTests {
   private func world(seed: UInt64) throws -> TestWorld {
     let world = try TestWorld(devices: 2, seed: seed)

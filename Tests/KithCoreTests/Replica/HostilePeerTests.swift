@@ -4,7 +4,7 @@ import Testing
 @testable import KithCore
 
 /// The effects of copied directories, and of peers that break the rules, on a replica
-/// (`Docs/Protocol.md`, "Violations").
+/// (`Docs/Protocol.md`, "Entries and change sets").
 @Suite struct HostilePeerTests {
   /// Alters the change sets of every batch on its way.
   private func alterBatches(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// The judgement of validly signed content (`Docs/Protocol.md`, "Sessions").
+/// The judgement of validly signed content (`Docs/Protocol.md`, "Entries and change sets").
 @Suite struct JudgingTests {
   private func world(seed: UInt64) throws -> TestWorld {
     let world = try TestWorld(devices: 2, seed: seed)

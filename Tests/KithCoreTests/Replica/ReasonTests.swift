@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// The changes that programs are told, and their reasons (`Docs/Protocol.md`, "First sync").
+/// The changes that programs are told, and their reasons (`Docs/Protocol/drafts.md`).
 @Suite struct ReasonTests {
   private let small = Policy(totalBytes: 1_000, keys: 8)
 

@@ -4,7 +4,7 @@ import Testing
 @testable import KithCore
 
 /// Refusals: a transaction that was accepted and could not be published after all
-/// (`Docs/Protocol.md`, "Shown values", promise 3).
+/// (`Docs/Protocol/drafts.md`, "Re-checking", promise 3).
 @Suite struct RefusalTests {
   @Test func `a refusal outlives restarts until the program has taken it`() throws {
     let world = try TestWorld(devices: 3, seed: 130, policy: Policy(totalBytes: 1_000))

@@ -4,7 +4,7 @@ import Testing
 @testable import KithCore
 
 /// The messages of a session with an unknown static key: membership, and little of it
-/// (`Docs/Protocol.md`, "Handshake").
+/// (`Docs/Protocol/listening.md`, "Unknown peers").
 @Suite struct StrangerTests {
   /// Records that a message carries.
   private func records(in effects: [Effect], to session: SessionID, _ world: TestWorld) -> [Record]

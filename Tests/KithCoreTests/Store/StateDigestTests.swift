@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// The input of a state's digest (`Docs/Protocol.md`, "Sessions").
+/// The input of a state's digest (`Docs/Protocol.md`, "State digest").
 @Suite struct StateDigestTests {
   private let device = DeviceID { $0.initializeMemory(as: UInt8.self, repeating: 1) }
 

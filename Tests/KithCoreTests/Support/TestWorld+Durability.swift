@@ -64,7 +64,7 @@ extension TestWorld {
   }
 
   /// The clock is persisted with the data that it stamped, never apart (`Docs/Protocol.md`,
-  /// "Clocks").
+  /// "Clocks, stamps, claims").
   func checkClock(_ mutations: [Mutation], on device: Device) {
     for mutation in mutations {
       let clock: HybridTime? =

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes quota-own.json: cases of what a quota shows, worked out by a model of Docs/Protocol.md,
-section 8, that is naive and written apart from the product's.
+"""Makes quota-own.json: cases of what a quota shows, worked out by a model of
+Docs/Protocol/quota.md that is naive and written apart from the product's.
 Usage: make-quota-vectors.py > quota-own.json"""
 import itertools
 import json

@@ -4,7 +4,7 @@ import Testing
 
 @testable import KithCore
 
-/// Every wrong length, number or order in a message makes it malformed: Docs/Protocol.md, section 19.
+/// Every wrong length, number or order in a message makes it malformed: Docs/Protocol.md, section 2.
 @Suite struct DecodingTests {
   /// A message that is well formed, and holds one or two of everything.
   private struct Sample {

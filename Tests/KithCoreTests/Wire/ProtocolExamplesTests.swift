@@ -4,8 +4,8 @@ import Testing
 
 @testable import KithCore
 
-/// The worked examples of Docs/Protocol.md, made by this code. Docs/Protocol-examples.py makes the
-/// same without any of it.
+/// The worked examples of Docs/Protocol.md and its sub-pages, made by this code.
+/// Docs/Protocol-examples.py makes the same without any of it.
 @Suite struct ProtocolExamplesTests {
   /// Draws one byte repeated.
   private struct Repeated: Entropy {
@@ -24,7 +24,7 @@ import Testing
       transport: TransportPrivateKey(random: &third))
   }
 
-  private let page: ProtocolPage
+  private let pages: ProtocolPages
   private let laptop = Self.keys(1, 2, 3)
   private let phone = Self.keys(0x11, 0x12, 0x13)
   private let recovery: RecoveryKey
@@ -36,7 +36,7 @@ import Testing
   private static let issued: UInt64 = 1_700_000_000_000
 
   init() throws {
-    page = try ProtocolPage()
+    pages = try ProtocolPages()
     var entropy = Repeated(byte: 4)
     recovery = RecoveryKey(entropy: &entropy)
     entropy.byte = 5
@@ -57,7 +57,7 @@ import Testing
 
   private func expect(_ bytes: some Sequence<UInt8>, _ label: String, in title: String) throws {
     let text = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    #expect(text == (try page.text(title, label)), "\(title), \(label)")
+    #expect(text == (try pages.text(title, label)), "\(title), \(label)")
   }
 
   /// So many readings after the examples' clock.
@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test func values() throws {
-    let title = "Values"
+    let title = "values"
     try expect(EncodedValue(false).bytes, "bool(false)", in: title)
     try expect(EncodedValue(-3).bytes, "integer(-3)", in: title)
     try expect(EncodedValue(1.5).bytes, "double(1.5)", in: title)
@@ -107,7 +107,7 @@ import Testing
   }
 
   @Test func `genesis and epoch`() throws {
-    let title = "Genesis and epoch"
+    let title = "genesis and epoch"
     try expect(laptop.id.bytes, "device", in: title)
     try expect(laptop.boxPublicKey.bytes, "box key", in: title)
     try expect(laptop.transportPublicKey.bytes, "transport key", in: title)
@@ -124,7 +124,7 @@ import Testing
   }
 
   @Test func `a roster digest`() throws {
-    let title = "A roster digest"
+    let title = "a roster digest"
     func sealed(to key: BoxPublicKey, _ byte: UInt8) throws -> [UInt8] {
       var entropy = Repeated(byte: byte)
       return try #require(epoch.sealed(to: key, entropy: &entropy))
@@ -158,7 +158,7 @@ import Testing
   }
 
   @Test func `a change set`() throws {
-    let title = "A change set"
+    let title = "a change set"
     let (entry, changeSet) = (try dark(), try changeSet())
     try expect(entry.plaintext(), "entry", in: title)
     try expect(Blake2b.digest256(entry.plaintext()).bytes, "entry digest", in: title)
@@ -171,7 +171,7 @@ import Testing
   }
 
   @Test func `admission with a runner-up and a fallback`() throws {
-    let title = "Admission with a runner-up and a fallback"
+    let title = "admission with a runner-up and a fallback"
     func text(_ letter: String, _ count: Int) throws -> EncodedValue {
       try EncodedValue(.string(String(repeating: letter, count: count)))
     }
@@ -215,11 +215,11 @@ import Testing
         key: draft.key, stamp: draft.stamp, content: draft.content,
         claim: draft.claim.published(at: clock(2_000 << 12)), replaced: draft.replaced,
         fallback: draft.fallback
-      ).plaintext(), "entry", in: "A draft over a draft")
+      ).plaintext(), "entry", in: "a draft over a draft")
   }
 
   @Test func `a statement`() throws {
-    let title = "A statement"
+    let title = "a statement"
     let other = ChainID(device: phone.id, incarnation: Incarnation(rawValue: 0x42))
     let digest = Extent.digest(of: [chain: 1, other: 3])
     let extent = Extent(store, digest: digest, entries: [chain: 1, other: 3])
@@ -251,13 +251,13 @@ import Testing
       ].sorted { $0.chain < $1.chain })
     let messages = batch.messages()
     #expect(messages.count == 1)
-    try expect(messages[0], "message", in: "An answer with covers")
+    try expect(messages[0], "message", in: "an answer with covers")
     #expect(InboundMessage(decoding: messages[0], account: account) != nil)
   }
 
   @Test func `objects on a carrier`() throws {
-    let title = "Objects on a carrier"
-    #expect(try account.carrierPlace == page.text(title, "place"))
+    let title = "objects on a carrier"
+    #expect(try account.carrierPlace == pages.text(title, "place"))
     try expect(epoch.carrierKey.withUnsafeBytes { Array($0) }, "carrier key", in: title)
     try expect(epoch.carrierNameKey.withUnsafeBytes { Array($0) }, "name key", in: title)
     var entropy: any Entropy = Repeated(byte: 0x16)
@@ -280,10 +280,10 @@ import Testing
     try expect(laptop.signing.sign(signed).bytes, "signature", in: title)
     let object = SealedObject.seal(
       body, named: name, under: epoch, in: account, by: laptop, nonce: entropy.draw())
-    #expect(try String(object.count) == page.text(title, "size of the object"))
+    #expect(try String(object.count) == pages.text(title, "size of the object"))
     for (size, text) in [(4_097, "4,097"), (100_000, "100,000"), (5_000_000, "5,000,000")] {
       #expect(
-        try String(SealedObject.paddedSize(size)) == page.text(title, "size of \(text) bytes"))
+        try String(SealedObject.paddedSize(size)) == pages.text(title, "size of \(text) bytes"))
     }
     let opener = ObjectOpener(account: account, keys: laptop, epochs: [epoch])
     guard case .parcel(let opened, _) = opener.open(object, named: name).content else {
@@ -296,7 +296,7 @@ import Testing
   }
 
   @Test func `a handshake`() throws {
-    let title = "A handshake"
+    let title = "a handshake and a message"
     func hello(_ process: UInt8, _ port: UInt16) throws -> [UInt8] {
       Hello(
         version: 1, clock: clock(0), isSynchronised: true,
@@ -349,14 +349,14 @@ import Testing
   }
 
   @Test func texts() throws {
-    let title = "Texts"
-    #expect(Fingerprint(of: laptop.id).description == (try page.text(title, "fingerprint")))
-    #expect(recovery.text == (try page.text(title, "recovery key")))
+    let title = "texts"
+    #expect(Fingerprint(of: laptop.id).description == (try pages.text(title, "fingerprint")))
+    #expect(recovery.text == (try pages.text(title, "recovery key")))
     var entropy = Repeated(byte: 9)
     let token = try InvitationToken(
       secret: InvitationSecret(random: &entropy), port: 4115,
       addresses: ["192.0.2.1"])
-    #expect(token.text == (try page.text(title, "invitation")))
+    #expect(token.text == (try pages.text(title, "invitation")))
     try expect(token.presharedKey().withUnsafeBytes { [UInt8]($0) }, "pairing psk", in: title)
   }
 }

@@ -6,15 +6,15 @@ import Testing
 /// kith.proto beside what repeats it by hand.
 @Suite struct SchemaTests {
   private func schema() throws -> [String: [UInt64: ProtoField]] {
-    protoMessages(try ProtocolPage.text(of: "Sources/KithCore/Wire/kith.proto"))
+    protoMessages(try ProtocolPages.text(of: "Sources/KithCore/Wire/kith.proto"))
   }
 
-  @Test func `the page prints the schema, but for what never travels`() throws {
-    let page = protoMessages(try ProtocolPage.text(of: "Docs/Protocol.md"))
+  @Test func `the pages print the schema, but for what never travels`() throws {
+    let pages = protoMessages(try ProtocolPages().markdown)
     let travels = try schema().filter { !$0.key.hasPrefix("Stored") }
     #expect(travels.count > 30)
-    for (name, fields) in travels { #expect(page[name] == fields, "\(name)") }
-    #expect(Set(page.keys) == Set(travels.keys))
+    for (name, fields) in travels { #expect(pages[name] == fields, "\(name)") }
+    #expect(Set(pages.keys) == Set(travels.keys))
   }
 
   /// Messages that are decoded from so few bytes that their elements need no count of their own.

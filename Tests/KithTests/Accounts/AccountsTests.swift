@@ -4,7 +4,7 @@ import Testing
 
 @testable import Kith
 
-/// Signing in and out, and the stores' values meanwhile (`Docs/Protocol.md`, "First sync").
+/// Signing in and out, and the stores' values meanwhile (`Docs/Protocol/drafts.md`, "Adoption").
 @Suite(.timeLimit(.minutes(5)))
 struct AccountsTests {
   private static let store = "com.example.test"

@@ -4,7 +4,7 @@ import KithTestSupport
 import Testing
 
 /// Each reason for which a store shows something else, caused between real nodes
-/// (`Docs/Protocol.md`, "First sync"); `accountChange` is in `AccountsTests`.
+/// (`Docs/Protocol/drafts.md`); `accountChange` is in `AccountsTests`.
 @Suite(.timeLimit(.minutes(5)))
 struct NodeReasonTests {
   private static let store = "com.example.test"

@@ -1,23 +1,27 @@
 import Foundation
 import Testing
 
-/// Docs/Protocol.md: what it prints for others to write the same again.
-struct ProtocolPage {
+/// Docs/Protocol.md and its sub-pages: what they print for others to write the same again.
+struct ProtocolPages {
   private static let root = URL(filePath: #filePath).appending(path: "../../../..").standardized
 
   static func text(of path: String) throws -> String {
     try String(contentsOf: root.appending(path: path), encoding: .utf8)
   }
 
-  /// Section 20 by title and label. A label stands four spaces in, its value behind or below it.
+  /// The pages in one text.
+  let markdown: String
+  /// By title and label. A label is four spaces in; its value follows it, or is below it.
   let examples: [String: [String: String]]
 
   init() throws {
-    let page = try Self.text(of: "Docs/Protocol.md")
-    let section = try #require(page.components(separatedBy: "\n## 20. ").last)
+    let folder = Self.root.appending(path: "Docs/Protocol")
+    let pages = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+      .filter { $0.hasSuffix(".md") }.sorted().map { "Docs/Protocol/\($0)" }
+    markdown = try (["Docs/Protocol.md"] + pages).map(Self.text(of:)).joined(separator: "\n")
     var examples: [String: [String: String]] = [:]
-    for part in section.components(separatedBy: "\n### ").dropFirst() {
-      let lines = part.components(separatedBy: "\n")
+    for part in markdown.components(separatedBy: "\n#### Example: ").dropFirst() {
+      let lines = part.components(separatedBy: "\n#")[0].components(separatedBy: "\n")
       var found: [String: String] = [:]
       var label = ""
       for line in lines.dropFirst() {
@@ -33,9 +37,9 @@ struct ProtocolPage {
     self.examples = examples
   }
 
-  /// A value as the page prints it: hexadecimal digits, or a text for people.
+  /// A value as the pages print it: hexadecimal digits, or a text for people.
   func text(_ title: String, _ label: String) throws -> String {
-    try #require(examples[title]?[label], "the page has no \(label) of \(title)")
+    try #require(examples[title]?[label], "the pages have no \(label) of \(title)")
   }
 }
 
