@@ -1,3 +1,5 @@
+import Foundation
+
 /// The effect of a foreign character on a terminal.
 package enum CharacterEffect {
   case drawn
@@ -26,7 +28,11 @@ package enum CharacterEffect {
 extension Columns {
   /// Returns one line, with obeyed and invisible characters as numbers: names and keys come from
   /// other devices.
+  ///
+  /// Of canonically equivalent texts, at most the composed one (NFC) is shown as it is. The others
+  /// show by number what distinguishes them: `é` and `e\u{301}`.
   package static func printable(_ text: String, limit: Int = .max) -> String {
+    let isComposed = text.isComposed
     var shown = ""
     var count = 0
     for character in text {
@@ -36,7 +42,8 @@ extension Columns {
         switch (scalar, CharacterEffect(scalar)) {
         case ("\n", _): shown += "\\n"
         case ("\t", _): shown += "\\t"
-        case (_, .drawn): shown.unicodeScalars.append(scalar)
+        case (_, .drawn) where isComposed || !scalar.mayCompose:
+          shown.unicodeScalars.append(scalar)
         default: shown += number(scalar)
         }
       }
@@ -60,5 +67,26 @@ extension Columns {
 
   private static func number(_ scalar: Unicode.Scalar) -> String {
     "\\u{" + String(scalar.value, radix: 16) + "}"
+  }
+}
+
+extension String {
+  /// Whether the text is in Unicode's Normalization Form C.
+  fileprivate var isComposed: Bool {
+    if utf8.allSatisfy({ $0 < 0x80 }) { return true }
+    // Foundation does not compose a syllable of Hangul with its final.
+    return precomposedStringWithCanonicalMapping.utf8.elementsEqual(utf8)
+      && !unicodeScalars.contains { (0x11A8...0x11C2).contains($0.value) }
+  }
+}
+
+extension Unicode.Scalar {
+  /// Whether the scalar may be another, or join the one before it, in Normalization Form C (Unicode
+  /// Standard Annex 15): marks, the vowels and finals of Hangul, and those that are never composed.
+  fileprivate var mayCompose: Bool {
+    switch properties.generalCategory {
+    case .nonspacingMark, .spacingMark, .enclosingMark: true
+    default: properties.isFullCompositionExclusion || (0x1160...0x11FF).contains(value)
+    }
   }
 }

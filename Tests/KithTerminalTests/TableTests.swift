@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import KithTerminal
@@ -82,6 +83,24 @@ struct TableTests {
       #expect(Columns.printable("lap\(scalar)top").hasSuffix("}top"))
     }
     #expect(Columns.printable("❤\u{FE0F}") == "❤\u{FE0F}")
+  }
+
+  @Test func `names that Unicode calls equivalent do not look alike`() {
+    let groups = [
+      ["caf\u{E9}", "cafe\u{301}"], ["\u{C5}", "A\u{30A}", "\u{212B}"], ["K", "\u{212A}"],
+      ["\u{AC00}", "\u{1100}\u{1161}"],
+      ["\u{AC01}", "\u{AC00}\u{11A8}", "\u{1100}\u{1161}\u{11A8}"],
+      ["\u{1EAD}", "a\u{323}\u{302}", "a\u{302}\u{323}", "\u{E2}\u{323}", "\u{1EA1}\u{302}"],
+      ["\u{8C48}", "\u{F900}"], ["q\u{323}\u{307}", "q\u{307}\u{323}"],
+      ["\u{9CB}", "\u{9C7}\u{9BE}"], ["\u{915}\u{93C}", "\u{958}"],
+    ]
+    for group in groups {
+      let shown = Set(
+        group.map { Columns.printable($0).precomposedStringWithCanonicalMapping })
+      #expect(shown.count == group.count, "\(shown)")
+      #expect(Columns.printable(group[0]).utf8.elementsEqual(group[0].utf8))
+    }
+    #expect(Columns.printable("cafe\u{301}") == "cafe\\u{301}")
   }
 
   /// Every character of Unicode, in the middle of text.

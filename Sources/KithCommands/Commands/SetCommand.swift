@@ -1,13 +1,15 @@
 import ArgumentParser
 import Kith
+import KithTerminal
 
 struct SetCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "set",
     abstract: "Set the values of one or several keys.",
     discussion: """
-      true is a bool, 42 an integer, {"a": 1} JSON, anything else a string, also larger integers, \
-      unless --type says otherwise. -- ends the options. Several pairs are one transaction: all \
+      true is a bool, 42 an integer, 0.5 a double, {"a": 1} JSON, anything else a string, unless \
+      --type says otherwise. A number that `kith get` would print otherwise stays a string: 3.10, \
+      1e3, 007, integers beyond 64 bits; so does JSON with such a number. -- ends the options. Several pairs are one transaction: all \
       are set or none. Returns when the write survives a crash.
 
       --if-value and --if-missing check and write in one step, also if other programs of this \
@@ -16,7 +18,7 @@ struct SetCommand: AsyncParsableCommand {
 
         kith set theme dark
         kith set window.width 1280 window.height 800
-        kith set --type string version 1.10
+        kith set --type double ratio 1.10
         kith set notes - < notes.txt
         kith set --if-value 41 count 42
         kith set dash '"-"'              the text - itself, as JSON
@@ -75,7 +77,9 @@ struct SetCommand: AsyncParsableCommand {
 
   func run() async throws {
     let writes: [(key: String, value: PropertyListValue?)] =
-      try stride(from: 0, to: pairs.count, by: 2).map { (pairs[$0], try value(pairs[$0 + 1])) }
+      try stride(from: 0, to: pairs.count, by: 2).map {
+        (pairs[$0], try value(pairs[$0 + 1], of: pairs[$0]))
+      }
     let old = try ifValue.map { try ValueText.parse($0, as: type) }
     let expected: [(key: String, value: PropertyListValue?)] =
       ifMissing || old != nil ? writes.map { ($0.key, old) } : []
@@ -86,13 +90,23 @@ struct SetCommand: AsyncParsableCommand {
     try options.print(.versioned(["set": .strings(writes.map(\.key))]))
   }
 
-  private func value(_ text: String) throws -> PropertyListValue {
-    guard text == "-" else { return try ValueText.parse(text, as: type) }
+  private func value(_ argument: String, of key: String) throws -> PropertyListValue {
+    let isInput = argument == "-"
     switch type {
-    case .data: return .data(try InputText.data(of: "-"))
-    case .plist: return try PropertyListReader.value(try InputText.data(of: "-"))
-    default: return try ValueText.parse(try InputText.text(of: "-"), as: type)
+    case .data where isInput: return .data(try InputText.data(of: "-"))
+    case .plist where isInput: return try PropertyListReader.value(try InputText.data(of: "-"))
+    default: break
     }
+    let text = isInput ? try InputText.text(of: "-") : argument
+    let value = try ValueText.parse(text, as: type)
+    if type == .auto, case .string = value, ["{", "["].contains(text.first),
+      (try? ValueJSON.value(text)) != nil
+    {
+      options.console.talk(
+        "\"\(Columns.printable(key, limit: 80))\": kept as a string, because as JSON a number in it would "
+          + "be printed otherwise; --type json takes it as JSON.")
+    }
+    return value
   }
 }
 

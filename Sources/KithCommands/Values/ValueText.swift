@@ -9,9 +9,9 @@ enum ValueType: String, CaseIterable, Sendable {
 enum ValueText {
   /// Returns the value of a text. With `auto`:
   /// - `true` and `false` are bools.
-  /// - JSON numbers are integers or doubles; an integer beyond 64 bits stays a string.
-  /// - Valid JSON that begins with `{`, `[` or `"` is its value.
-  /// - Any other text is a string.
+  /// - A number is an integer or a double if ``text(_:)`` gives back the same text.
+  /// - Valid JSON that begins with `{`, `[` or `"` is its value, if that is so of each number in it.
+  /// - Any other text is a string: `3.10`, `1e3`, `007`, integers beyond 64 bits.
   static func parse(
     _ text: String, as type: ValueType = .auto
   ) throws(ValueTextError) -> PropertyListValue {
@@ -44,16 +44,17 @@ enum ValueText {
   }
 
   private static func automatic(_ text: String) -> PropertyListValue {
-    guard let first = text.utf8.first else { return .string(text) }
-    switch first {
-    case UInt8(ascii: "t"), UInt8(ascii: "f"), UInt8(ascii: "{"), UInt8(ascii: "["),
-      UInt8(ascii: "\""):
-      return (try? ValueJSON.value(text)) ?? .string(text)
-    case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
-      guard let value = try? ValueJSON.value(text) else { return .string(text) }
-      // A string keeps the white space around a number.
-      return text.contains(where: \.isWhitespace) ? .string(text) : value
-    default: return .string(text)
+    guard let first = text.utf8.first, "tf{[\"-0123456789".utf8.contains(first) else {
+      return .string(text)
+    }
+    var reader = JSONReader(Array(text.utf8))
+    guard let node = try? reader.read(), node.hasOnlyCanonicalNumbers,
+      let value = try? ValueJSON.value(node)
+    else { return .string(text) }
+    switch node {
+    case .array, .object, .string: return value
+    // A string keeps the white space around a number or a bool.
+    default: return ValueJSON.text(value) == text ? value : .string(text)
     }
   }
 
@@ -87,6 +88,18 @@ enum ValueText {
   ) throws(ValueTextError) -> PropertyListValue {
     do { return try parse() } catch {
       throw ValueTextError(text: text, type: type, detail: String(describing: error))
+    }
+  }
+}
+
+extension JSONNode {
+  /// Whether each number is written as ``ValueJSON`` writes it.
+  fileprivate var hasOnlyCanonicalNumbers: Bool {
+    switch self {
+    case .number(let text): (try? ValueJSON.value(self)).map(ValueJSON.text) == text
+    case .array(let nodes): nodes.allSatisfy(\.hasOnlyCanonicalNumbers)
+    case .object(let members): members.allSatisfy(\.value.hasOnlyCanonicalNumbers)
+    case .null, .bool, .string: true
     }
   }
 }

@@ -8,12 +8,22 @@ import Testing
 struct ValueTextTests {
   @Test(
     arguments: [
-      ("true", true), ("-5", -5), ("1.0", 1.0), ("1e3", 1000.0), ("007", "007"), ("+1", "+1"),
+      ("true", true), ("-5", -5), ("1.0", 1.0), ("007", "007"), ("+1", "+1"), ("0.5", 0.5),
+      ("1e+16", 1e16), ("-0.0", -0.0), ("{\"a\": [1, 0.5]}", ["a": [1, 0.5]]),
       ("12345678901234567890", "12345678901234567890"), ("[1,true]", [1, true]), ("[x", "[x"),
       (#""true""#, "true"), ("truest", "truest"), ("", ""), ("nan", "nan"), ("{}", [:]),
     ] as [(String, PropertyListValue)])
   func automatic(text: String, value: PropertyListValue) throws {
     #expect(try ValueText.parse(text) == value)
+  }
+
+  @Test(arguments: [
+    "3.10", "1e3", "123e45", "-0", "1E5", "1.00", "0.50", "1e16", "12345678901234567890.5", "5 ",
+    "true ", "[1.10]", "{\"a\": [1e3]}", "[-0]", "[12345678901234567890.5]",
+  ])
+  func `text that a number would change stays a string`(text: String) throws {
+    #expect(try ValueText.parse(text) == .string(text))
+    #expect(try ValueText.text(ValueText.parse(text)) == text)
   }
 
   @Test func `types asked for`() throws {
