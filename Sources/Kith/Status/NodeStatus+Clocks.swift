@@ -72,7 +72,7 @@ extension NodeStatus.ClockDifference.Outcome {
     switch self {
     case .bothSynchronised: "Both are called synchronised. Set the one that is wrong right."
     case .neitherSynchronised:
-      "Neither is called synchronised. Set the wrong one right, or run a time service (NTP) on both."
+      "No time service (NTP) keeps either clock. Set the wrong one right, or run one on both."
     case .tooFar:
       "Its clock is called synchronised and this one's is not, but a difference of more than a day is "
         + "not believed. If this host's clock is wrong, set it right; else see that the other's is."

@@ -7,9 +7,9 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     commandName: "revoke",
     abstract: "Remove a device from the account, for ever.",
     discussion: """
-      For a lost, stolen or given away device. Its signatures no longer count, and it reads no \
-      later writes; its writes stay. It keeps what it has read. To admit it again, join in a new \
-      directory.
+      For a lost, stolen or given away device. It is out for ever: the others ignore what it \
+      writes from now on, and it gets nothing new. Its earlier writes stay, and it keeps what it \
+      has read. To admit it again: kith account leave there, then kith join.
 
       Devices that it enrolled stay, unless you answer otherwise or give --keep or --keep-none.
       """)
@@ -125,8 +125,8 @@ private struct RevocationPlan {
       devices.map { Columns.printable($0.name, limit: 64) }.joined(separator: ", ")
     }
     var lines = [
-      "\(names([device]))  \(device.fingerprint)  will be removed from the account: its signatures "
-        + "will no longer count, and it will read no later writes."
+      "\(names([device]))  \(device.fingerprint)  will be removed from the account for ever: the "
+        + "others ignore what it writes, and it gets nothing new."
     ]
     if !going.isEmpty { lines.append("With it go, as it enrolled them: \(names(going)).") }
     if !staying.isEmpty { lines.append("Though it enrolled them, these stay: \(names(staying)).") }

@@ -66,7 +66,7 @@ struct DiskCheck: Check {
   }
 
   private func write(_ sight: Sight) -> Finding {
-    let tried = "wrote \(Self.writeBytes) bytes durably, \(Self.rounds) times, and left nothing"
+    let tried = "\(Self.rounds) durable writes of \(Humane.bytes(Self.writeBytes))"
     if sight.isReadOnly {
       return finding(
         .problem, tried: "tried to write", seen: "the file system is mounted read-only",
