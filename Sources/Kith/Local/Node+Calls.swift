@@ -62,9 +62,10 @@ extension Node: NodeAccess {
     case .rename(let device, let name): try await engine.changeMembership(.rename(device, name))
     case .revoke(let device, let staying):
       try await engine.changeMembership(.revoke(device, keeping: staying))
-    case .synchronize(let store, let seconds):
+    case .synchronize(let store, let seconds, let devices):
       let wait = min(max(0, seconds), LocalLimits.longestWaitSeconds)
-      return .synchronized(try await known(store).synchronize(timeout: .seconds(wait)))
+      return .synchronized(
+        try await known(store).synchronize(timeout: .seconds(wait), devices: devices))
     case .watch(let store):
       let (values, changes) = try known(store).view.subscribe(seesOwnWrites: true, own: nil)
       _ = await onEvent(.values(try values.operations))

@@ -118,18 +118,19 @@ extension NodeAccess {
     _ = try await perform(.acceptLoss(store: store))
   }
 
-  /// Waits until other devices have everything, or the timeout passes. Throws `unknownStore` if the
-  /// account has no such store.
+  /// Waits until so many other devices (nil: all) have everything, or the timeout passes. Throws
+  /// `unknownStore` if the account has no such store.
   package func synchronize(
-    _ store: String, timeout: Duration
+    _ store: String, timeout: Duration, devices: Int? = nil
   ) async throws(KithError) -> SyncReport {
-    let call = NodeCall.synchronize(store: store, seconds: timeout / .seconds(1))
+    let call = NodeCall.synchronize(
+      store: store, seconds: timeout / .seconds(1), devices: devices)
     guard case .synchronized(let report) = try await perform(call) else { throw .malformedControl }
     return report
   }
 
   /// Calls back with the shown values, then with every change, one after the other, until the task
-  /// is cancelled. Throws `unknownStore` as ``synchronize(_:timeout:)`` does.
+  /// is cancelled. Throws `unknownStore` as ``synchronize(_:timeout:devices:)`` does.
   ///
   /// Changes that come during `onChange` wait as in ``StoreChanges``. If `joins`, all of them are
   /// joined into one, with the newest value of each key.

@@ -39,8 +39,8 @@ package enum NodeCall: Codable, Sendable {
   case meet(address: String)
   case rename(DeviceID, name: String)
   case revoke(DeviceID, keeping: Set<DeviceID>)
-  /// Answer: `synchronized`, at the timeout at the latest.
-  case synchronize(store: String, seconds: Double)
+  /// Answer: `synchronized`, once so many devices (nil: all) have everything, or at the timeout.
+  case synchronize(store: String, seconds: Double, devices: Int? = nil)
   /// Events: `values`, then a `change` each, until the end.
   case watch(store: String)
   /// Events: `invitation`, then `wrongCode` each, and `candidate`. Answer: `joined`.
@@ -73,6 +73,12 @@ package enum NodeCall: Codable, Sendable {
     case .write, .writeEach, .commit, .undo, .adopt: true
     default: false
     }
+  }
+
+  /// How long the program waits for the answer; nil: until the connection ends.
+  var patience: Duration? {
+    guard case .synchronize(_, let seconds, _) = self else { return nil }
+    return .seconds(seconds) + LocalLimits.connect
   }
 
   var isLasting: Bool {

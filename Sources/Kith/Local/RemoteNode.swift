@@ -49,7 +49,6 @@ final class RemoteNode: StoreService, NodeAccess {
   private let identity = Mutex<(account: AccountID, device: DeviceID)?>(nil)
   private let state = Mutex(State())
   private let changed = Signal()
-  private static let patience = TimeAmount(LocalLimits.write)
   private let onEnd: @Sendable () -> Void
 
   private init(_ directory: String, onEnd: @escaping @Sendable () -> Void) {
@@ -197,7 +196,9 @@ final class RemoteNode: StoreService, NodeAccess {
     _ call: NodeCall, _ onEvent: (NodeEvent) async -> Bool
   ) async throws(KithError) -> NodeAnswer {
     let (outcomes, continuation) = AsyncStream<Outcome>.makeStream()
-    try send(call) { continuation.yield($0) }
+    let id = try send(call) { continuation.yield($0) }
+    let late = call.patience.flatMap { expire(id, in: $0) }
+    defer { late?.cancel() }
     for await outcome in outcomes {
       guard case .event(let event) = outcome else { return try answer(outcome, to: call) }
       let isAccepted = await onEvent(event)
@@ -352,15 +353,20 @@ final class RemoteNode: StoreService, NodeAccess {
     let outcome = await withCheckedContinuation { continuation in
       do throws(KithError) {
         let id = try send(call) { continuation.resume(returning: $0) }
-        // A stopped node never answers.
-        state.withLock { $0.channel }?.eventLoop.scheduleTask(in: Self.patience) { [weak self] in
-          self?.finish(id, .late)
-        }
+        expire(id, in: LocalLimits.write)
       } catch {
         continuation.resume(returning: .failure(error))
       }
     }
     return try answer(outcome, to: call)
+  }
+
+  /// Ends a request that is not answered in time: a stopped node never answers.
+  @discardableResult
+  private func expire(_ id: Int, in time: Duration) -> Scheduled<Void>? {
+    state.withLock { $0.channel }?.eventLoop.scheduleTask(in: TimeAmount(time)) { [weak self] in
+      self?.finish(id, .late)
+    }
   }
 
   func flush() throws(KithError) {
@@ -429,11 +435,11 @@ final class RemoteNode: StoreService, NodeAccess {
   /// Asks for the directory; see ``NodeCall/yield``.
   func askToYield() throws(KithError) { try question(.yield) }
 
-  func waitUntilComplete(_ store: StoreIdentifier, timeout: Duration) async {
+  func waitUntilComplete(_ store: StoreIdentifier, devices: Int?, timeout: Duration) async {
     let client = LocalClient(directory: directory)
     // A stopped node does not keep the timeout.
     await race([
-      { _ = try? await client.synchronize(store.rawValue, timeout: timeout) },
+      { _ = try? await client.synchronize(store.rawValue, timeout: timeout, devices: devices) },
       { try? await Task.sleep(for: timeout) },
     ])
   }

@@ -12,6 +12,12 @@ public struct SyncReport: Codable, Sendable, Hashable {
   /// they look.
   public var carriers: [Carrier] = []
 
+  package init(complete: [DeviceID], incomplete: [DeviceID], hasUnpublishedWrites: Bool) {
+    self.complete = complete
+    self.incomplete = incomplete
+    self.hasUnpublishedWrites = hasUnpublishedWrites
+  }
+
   /// Whether every device of the account has everything.
   public var isComplete: Bool { incomplete.isEmpty && !hasUnpublishedWrites }
 
@@ -41,7 +47,11 @@ extension SyncReport {
 
 extension KeyValueStore {
   /// Makes all writes durable, then waits until all other devices have them, or the carriers and all
-  /// connected devices, or until the timeout passes.
+  /// connected devices, or until the timeout passes. If `devices` is given, it waits until so many
+  /// other devices have them.
+  ///
+  /// It ends early if waiting cannot help: this device was revoked, or the account has fewer
+  /// devices.
   ///
   /// ```swift
   /// let report = try await store.synchronize(timeout: .seconds(10))
@@ -49,9 +59,11 @@ extension KeyValueStore {
   /// ```
   ///
   /// - Throws: ``KithError`` as ``flush()`` does, or with `cancelled`. A timeout is no error.
-  public func synchronize(timeout: Duration = .seconds(5)) async throws(KithError) -> SyncReport {
+  public func synchronize(
+    timeout: Duration = .seconds(5), devices: Int? = nil
+  ) async throws(KithError) -> SyncReport {
     try await BlockingThread.run { () throws(KithError) in try self.flush() }
-    await service.waitUntilComplete(identifier, timeout: timeout)
+    await service.waitUntilComplete(identifier, devices: devices, timeout: timeout)
     if Task.isCancelled { throw KithError(.cancelled, "The wait was cancelled.") }
     return try await BlockingThread.run { () throws(KithError) in try self.syncReport }
   }

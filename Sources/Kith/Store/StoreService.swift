@@ -73,7 +73,9 @@ protocol StoreService: AnyObject, Sendable {
 
   func syncReport(of store: StoreIdentifier) throws(KithError) -> SyncReport
 
-  func waitUntilComplete(_ store: StoreIdentifier, timeout: Duration) async
+  /// Waits until the report ``SyncReport/isComplete``, or so many devices have everything; at most
+  /// for a time. Ends early if waiting cannot help.
+  func waitUntilComplete(_ store: StoreIdentifier, devices: Int?, timeout: Duration) async
 
   var progress: Signal { get }
 }
@@ -145,11 +147,15 @@ extension Engine: StoreService {
   }
 
   /// Asks for a turn on each carrier first.
-  func waitUntilComplete(_ store: StoreIdentifier, timeout: Duration) async {
+  func waitUntilComplete(_ store: StoreIdentifier, devices: Int?, timeout: Duration) async {
     let ids = lookAtCarriers()
     _ = await progress.wait(timeout: timeout) {
       let report = self.syncReport(of: store)
       if report.isComplete { return true }
+      if self.read({ $0.isRevoked || $0.isBarren && report.hasUnpublishedWrites }) { return true }
+      let others = report.complete.count + report.incomplete.count
+      if let devices { return report.complete.count >= devices || others < devices }
+      if others == 0, ids.isEmpty { return true }
       guard !ids.isEmpty, report.carriers.count == ids.count else { return false }
       return self.read { replica in
         !ids.contains(where: replica.isBusy) && !replica.isConnected(to: report.incomplete)

@@ -9,8 +9,8 @@ struct SyncCommand: AsyncParsableCommand {
     abstract: "Wait until the other devices have this one's writes.",
     discussion: """
       Looks at the carriers at once. Ends when all devices have the writes, or when all carriers \
-      hold them and no connected device lacks them. Status 5, with the document, if neither a \
-      carrier nor all devices have them in time. Needs a running node.
+      hold them and no connected device lacks them; with --devices, when so many have them. \
+      Status 5, with the document, if that is not so in time. Needs a running node.
       """)
 
   /// In seconds; a node has the same limit.
@@ -41,10 +41,12 @@ struct SyncCommand: AsyncParsableCommand {
 
   func run() async throws {
     _ = try options.accountDirectory()
-    let identifier = try store.identifier.rawValue
+    let store = try store.identifier
+    let (identifier, devices) = (store.rawValue, devices)
     let timeout = Duration.milliseconds(Int(timeout * 1_000))
     let (report, status) = try await options.withNode(needsNode: true) { node in
-      let report = try await node.synchronize(identifier, timeout: timeout)
+      let report = try await node.synchronize(
+        identifier, timeout: timeout, devices: devices)
       return (report, try await node.report())
     }
     func names(_ devices: [DeviceID]) -> [String] { devices.map(status.plainName) }
@@ -62,12 +64,7 @@ struct SyncCommand: AsyncParsableCommand {
       ?? (report.isComplete || !report.carriers.isEmpty)
     if !isEnough {
       let reason = SyncShortfall(
-        missing: names(report.incomplete), have: report.complete.count, wanted: devices,
-        connected: Set(status.devices.filter(\.isConnected).map(\.name)),
-        isUnpublished: report.hasUnpublishedWrites,
-        carrierProblems: status.carriers.compactMap { carrier in
-          carrier.problem.map { "\(Columns.printable(carrier.location)): \(Columns.printable($0))" }
-        })
+        report: report, status: status, store: store, wanted: devices)
       throw CommandFailure(.unreachable, reason.description)
     }
     if report.complete.isEmpty && report.incomplete.isEmpty {

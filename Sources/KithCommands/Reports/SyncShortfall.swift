@@ -1,46 +1,98 @@
+import Kith
+import KithCore
 import KithTerminal
 
+/// Why `kith sync` did not get what it was asked for, and what to do.
 struct SyncShortfall: CustomStringConvertible {
-  /// Devices that lack something.
-  var missing: [String]
-  /// Devices that have everything.
-  var have: Int
-  /// Nil: all.
+  var report: SyncReport
+  var status: NodeStatus
+  var store: StoreIdentifier
+  /// How many devices were to have everything; nil: all.
   var wanted: Int?
-  var connected: Set<String>
-  /// Whether drafts wait for a peer.
-  var isUnpublished: Bool
-  /// Why carriers cannot be used.
-  var carrierProblems: [String] = []
 
   static let noOthers = "no other device is in the account; add one with: kith invite"
 
+  /// Problems of this device that keep its writes from the others, however long one waits.
+  private static let obstacles: [KithError.Code] = [
+    .revoked, .tooManyIncarnations, .dataAhead, .diskFull, .readOnly, .inputOutput,
+  ]
+
   var description: String {
-    if missing.isEmpty && have == 0 { return Self.noOthers }
+    let (have, missing) = (report.complete.count, report.incomplete)
+    if have == 0, missing.isEmpty, status.carriers.isEmpty { return Self.noOthers }
     if let wanted, wanted > have + missing.count {
       return "\(wanted) other devices are asked for, and the account has "
         + "\(have + missing.count); add some with: kith invite"
     }
-    let away = missing.filter { !connected.contains($0) }
-    let slow = missing.filter { connected.contains($0) }
-    var parts: [String] = []
-    if isUnpublished {
-      parts.append("the writes of this device wait for a peer to be published")
+    let obstacles = status.problems.filter { Self.obstacles.contains($0.code) }
+      .map { Self.phrase($0.description) }
+    // Waiting for the others does not help, either.
+    guard obstacles.isEmpty else { return obstacles.joined(separator: "; ") }
+    return (unpublished + devices(missing) + carriers).joined(separator: "; ")
+  }
+
+  private var unpublished: [String] {
+    report.hasUnpublishedWrites ? ["the writes of this device wait for a peer to be published"] : []
+  }
+
+  private func devices(_ missing: [DeviceID]) -> [String] {
+    var (away, slow): ([DeviceID], [DeviceID]) = ([], [])
+    var reasons: [String] = []
+    for device in missing {
+      if let reason = reason(device) {
+        reasons.append(reason)
+      } else if status.devices.contains(where: { $0.id == device && $0.isConnected }) {
+        slow.append(device)
+      } else {
+        away.append(device)
+      }
     }
     if !away.isEmpty {
-      parts.append(
-        "\(Self.list(away)) \(away.count == 1 ? "is" : "are") not connected; start "
+      reasons.append(
+        "\(names(away)) \(away.count == 1 ? "is" : "are") not connected; start "
           + "\(away.count == 1 ? "its node" : "their nodes") with: kith run")
     }
     if !slow.isEmpty {
-      parts.append(
-        "\(Self.list(slow)) \(slow.count == 1 ? "does" : "do") not have everything yet; wait longer "
+      reasons.append(
+        "\(names(slow)) \(slow.count == 1 ? "does" : "do") not have everything yet; wait longer "
           + "with --timeout")
     }
-    return (parts + carrierProblems).joined(separator: "; ")
+    return reasons
   }
 
-  private static func list(_ names: [String]) -> String {
-    names.map { Columns.printable($0, limit: 64) }.joined(separator: ", ")
+  /// Why a device does not get the store, however long one waits; nil: waiting may help.
+  private func reason(_ device: DeviceID) -> String? {
+    let name = names([device])
+    if let difference = status.clock.differences.first(where: { $0.device == device }) {
+      return "the clocks of \(name) and this device differ, \(name)'s is "
+        + "\(NodeStatus.clockText(difference.milliseconds)), so stores are not exchanged; see: "
+        + "kith clock"
+    }
+    let mismatches = status.stores.first { $0.identifier == store }?.policyMismatches ?? []
+    if mismatches.contains(device) {
+      return "\(name) has other limits for the store, so it is not exchanged; have the programs on "
+        + "both give the same limits"
+    }
+    return nil
+  }
+
+  /// What the carriers wait for, if no number of devices was asked for.
+  private var carriers: [String] {
+    guard wanted == nil else { return [] }
+    return status.carriers.map { carrier in
+      let location = Columns.printable(carrier.location)
+      return carrier.problem.map { "\(location): \(Self.phrase($0))" }
+        ?? "\(location) does not hold it yet; wait longer with --timeout"
+    }
+  }
+
+  private func names(_ devices: [DeviceID]) -> String {
+    devices.map { status.name(of: $0, limit: 64) }.joined(separator: ", ")
+  }
+
+  /// A sentence as a part of another.
+  private static func phrase(_ sentence: String) -> String {
+    let text = Columns.printable(sentence)
+    return String(text.hasSuffix(".") ? text.dropLast() : text[...])
   }
 }

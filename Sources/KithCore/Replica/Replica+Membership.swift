@@ -2,7 +2,7 @@ internal import KithCrypto
 
 /// ``Members`` has the rules (`Docs/Protocol.md`, "Membership").
 extension Replica {
-  var isRevoked: Bool { members.isRevoked }
+  package var isRevoked: Bool { members.isRevoked }
 
   /// The epochs whose keys sessions may use now, the current one first.
   ///

@@ -209,7 +209,7 @@ package struct Replica: Sendable {
   }
 
   /// Whether this device has used up its incarnations, and publishes no more.
-  var isBarren: Bool { incarnations.areSpent(usedIncarnations) }
+  package var isBarren: Bool { incarnations.areSpent(usedIncarnations) }
 
   var usedIncarnations: Set<Incarnation> {
     var used = Set<Incarnation>()

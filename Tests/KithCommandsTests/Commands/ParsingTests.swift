@@ -194,23 +194,6 @@ struct ParsingTests {
     }
   }
 
-  @Test func `why sync gave up`() {
-    func reason(
-      _ missing: [String], have: Int = 0, wanted: Int? = nil, connected: Set<String> = [],
-      isUnpublished: Bool = false
-    ) -> String {
-      SyncShortfall(
-        missing: missing, have: have, wanted: wanted, connected: connected,
-        isUnpublished: isUnpublished
-      ).description
-    }
-    #expect(reason([]).contains("kith invite"))
-    #expect(reason(["b"], have: 1, wanted: 5).contains("5 other devices are asked for"))
-    #expect(reason(["b"]) == "b is not connected; start its node with: kith run")
-    #expect(reason(["b"], connected: ["b"]).contains("b does not have everything yet"))
-    #expect(reason(["b"], isUnpublished: true).contains("wait for a peer"))
-  }
-
   @Test func `a command that is none is named, with the one that may be meant`() throws {
     func failure(_ line: String) -> CommandFailure? {
       let arguments = line.split(separator: " ").map(String.init)

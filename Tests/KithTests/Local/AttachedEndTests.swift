@@ -238,7 +238,7 @@ struct AttachedEndTests {
     for question in questions {
       #expect(try await error(question)?.code == .closed)
     }
-    await program.node.waitUntilComplete(.test, timeout: .milliseconds(50))
+    await program.node.waitUntilComplete(.test, devices: nil, timeout: .milliseconds(50))
     try await program.close()
   }
 

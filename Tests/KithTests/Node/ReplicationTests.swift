@@ -46,6 +46,32 @@ struct ReplicationTests {
     try second.close()
   }
 
+  @Test func `a wait for so many devices ends when they have it, or cannot be reached by waiting`()
+    async throws
+  {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    let (second, third) = try await running(first) {
+      (try await nodes.join("second", by: first), try await nodes.join("third", by: first))
+    }
+    // The third one stays off.
+    let elapsed = try await running(first, second) {
+      let one = try first.store("com.example.test")
+      try await second.meetsPeer()
+      try one.set("dark", forKey: "theme")
+      return try await ContinuousClock().measure {
+        let report = try await one.synchronize(timeout: .seconds(60), devices: 1)
+        #expect(report.complete == [second.device] && report.incomplete == [third.device])
+        // By another program, too.
+        let call = NodeCall.synchronize(store: "com.example.test", seconds: 60, devices: 1)
+        _ = try await first.perform(call)
+        _ = try await one.synchronize(timeout: .seconds(60), devices: 3)
+      }
+    }
+    #expect(elapsed < .seconds(30))
+    for node in [first, second, third] { try node.close() }
+  }
+
   @Test func keysThatOnlyUnicodeCallsEqualStayApart() async throws {
     let nodes = try await Nodes()
     let first = nodes.first

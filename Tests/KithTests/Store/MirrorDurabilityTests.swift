@@ -54,7 +54,7 @@ private final class UnflushedService: StoreService {
   func syncReport(of store: StoreIdentifier) -> SyncReport {
     SyncReport(complete: [], incomplete: [], hasUnpublishedWrites: true)
   }
-  func waitUntilComplete(_ store: StoreIdentifier, timeout: Duration) async {}
+  func waitUntilComplete(_ store: StoreIdentifier, devices: Int?, timeout: Duration) async {}
 }
 
 struct MirrorDurabilityTests {
