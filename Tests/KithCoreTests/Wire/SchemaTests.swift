@@ -17,6 +17,28 @@ import Testing
     #expect(Set(pages.keys) == Set(travels.keys))
   }
 
+  @Test func `section 2 prints the limits that bind every device`() throws {
+    let page = try ProtocolPages.text(of: "Docs/Protocol.md")
+    let section = try #require(
+      page.components(separatedBy: "\n## 2. ").last?.components(separatedBy: "\n## 3. ").first)
+    let numbers = Set(section.matches(of: /\d[\d,]*\d/).map { String($0.output) })
+    for limit in [
+      Limits.messageBytes, Limits.recordsMessageLimitBytes, Limits.recordsPerMessage,
+      MembershipLimits.recordBytes, MembershipLimits.bodyBytes, MembershipLimits.signatures,
+      MembershipLimits.parents, MembershipLimits.recipients, MembershipLimits.keeps, Limits.stores,
+      Limits.chainsPerStore, Limits.elementsPerMessage, Limits.changeSetsPerMessage,
+      Limits.entriesPerChangeSet, Limits.changeSetBoxBytes, MembershipLimits.records,
+      Limits.addressBytes, Policy.maximum.totalBytes, Policy.maximum.keys, Policy.maximum.keyBytes,
+      Policy.maximum.valueBytes,
+    ] {
+      let digits = Array(String(limit))
+      let grouped = digits.enumerated().map { place, digit in
+        String(digit) + (place + 1 < digits.count && (digits.count - place) % 3 == 1 ? "," : "")
+      }.joined()
+      #expect(numbers.contains(grouped), "the page lacks \(grouped)")
+    }
+  }
+
   /// Messages that are decoded from so few bytes that their elements need no count of their own.
   private static let small: Set = [
     "Offer", "RecordBody", "Invitation", "JoinRequest", "Value",
