@@ -21,6 +21,8 @@ import Testing
     var policy = Policy.standard
     policy.keys = 3
     let digest = Blake2b.digest256([1])
+    let horizon = Horizon(
+      clock: HybridTime(rawValue: .max - 2), isBelow: true, unseen: [device, device])
     try backend.withSubject { subject in
       #expect(try subject.storage.load() == Snapshot())
       try subject.storage.commit([
@@ -36,6 +38,7 @@ import Testing
         .setAdopted(store, HybridTime(rawValue: .max - 1)),
         .setLost(store, device, incarnation, 5), .dropDamaged,
         .setLoss(store, StoreLoss(changeSets: 2, entries: 9, isAccepted: true)),
+        .setHorizon(store, horizon),
         .putDraft(store, .max, [8]), .putRefusal(store, 1, []),
         .putPastValue(store, .max, [9]),
       ])
@@ -51,6 +54,7 @@ import Testing
       stored.adopted = HybridTime(rawValue: .max - 1)
       stored.lost = [device: [incarnation: 5]]
       stored.loss = StoreLoss(changeSets: 2, entries: 9, isAccepted: true)
+      stored.horizon = horizon
       stored.changeSets = [
         reference(1): StoredChangeSet(header: [3], signature: [4], entries: [.max: [], 0: [5]]),
         reference(1 << 53): StoredChangeSet(header: [6], signature: [7]),
@@ -65,11 +69,13 @@ import Testing
       try subject.storage.commit([
         .putStore(store, .standard), .setKeepsHistory(true),
         .removeLost(store, device, incarnation), .setLoss(store, nil),
+        .setHorizon(store, Horizon()),
       ])
       let reloaded = try subject.reload()
       #expect(reloaded.keepsHistory)
       let changed = reloaded.stores[store]
       #expect(changed?.isOpened == true && changed?.policy == .standard && changed?.lost == [:])
+      #expect(changed?.horizon == Horizon())
       #expect(changed?.loss == nil && changed?.adopted == HybridTime(rawValue: .max - 1))
     }
   }

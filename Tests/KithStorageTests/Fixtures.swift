@@ -64,7 +64,7 @@ struct MutationSource {
   }
 
   mutating func mutation() -> Mutation {
-    switch number(24) {
+    switch number(25) {
     case 0: .setClock(HybridTime(rawValue: random.next()))
     case 1: .setIncarnation(Incarnation(rawValue: random.next()))
     case 2: .setAdopted(store(), HybridTime(rawValue: random.next()))
@@ -84,6 +84,12 @@ struct MutationSource {
     case 19: .removeRecord(digest())
     case 20, 21: .putPastValue(store(), UInt64(number(4)) &- 1, bytes())
     case 22: .removePastValue(store(), UInt64(number(4)) &- 1)
+    case 23:
+      .setHorizon(
+        store(),
+        Horizon(
+          clock: HybridTime(rawValue: random.next()), isBelow: number(2) == 0,
+          unseen: (0..<number(3)).map { _ in device() }))
     default: .removeRefusal(store(), UInt64(number(4)))
     }
   }

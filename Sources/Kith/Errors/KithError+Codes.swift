@@ -77,6 +77,8 @@ extension KithError.Code {
   public static let tooManyIncarnations = Self(description: "tooManyIncarnations")
   /// Two devices with equal vectors hold different states: a defect.
   public static let diverged = Self(description: "diverged")
+  /// Removals were forgotten, or soon will be, that a device has not seen.
+  public static let removalsUnseen = Self(description: "removalsUnseen")
   /// Another device's clock differs too much from the time here.
   public static let clocksDiffer = Self(description: "clocksDiffer")
   /// The device stamps writes ahead of the time, so peers refuse them.

@@ -59,6 +59,15 @@ extension NodeStatus {
           "States differed where they must not, and were exchanged anew: "
             + "\(counters.divergences). Please report it."))
     }
+    for device in Set(stores.flatMap(\.removalsUnseenBy)).sorted() {
+      let names = stores.filter { $0.removalsUnseenBy.contains(device) }.map(\.identifier.rawValue)
+      let name = devices.first { $0.id == device }?.name ?? "A device"
+      findings.append(
+        KithError(
+          .removalsUnseen,
+          "\(name) has not seen many removals in \(names.joined(separator: ", ")), more than a store "
+            + "keeps for long. Start it, or revoke it: kith devices revoke.", device: device))
+    }
     return findings + clockFindings
   }
 }

@@ -27,14 +27,28 @@ struct DevicesReport: Equatable, Sendable {
         Table.Cell(isOther ? address(device) : ""),
       ])
     }
-    let unheard = status.members.filter { !$0.wasHeard }
-    guard !unheard.isEmpty else { return table.text(style) }
-    let names = unheard.map { Columns.printable($0.name, limit: 24) }.joined(separator: ", ")
-    let advice = """
-      Never heard of: \(names). If none of your devices is that, as where joining broke off, take it \
-      out: kith devices revoke
-      """
-    return table.text(style) + "\n\n" + style(.warning, advice)
+    var parts = [table.text(style)]
+    if let names = names({ !$0.wasHeard }) {
+      let advice = """
+        Never heard of: \(names). If none of your devices is that, as where joining broke off, take it \
+        out: kith devices revoke
+        """
+      parts.append(style(.warning, advice))
+    }
+    let unseen = Set(status.stores.flatMap(\.removalsUnseenBy))
+    if let names = names({ unseen.contains($0.id) }) {
+      let advice = """
+        Not seen many removals: \(names). Start it, or take it out: kith devices revoke
+        """
+      parts.append(style(.warning, advice))
+    }
+    return parts.joined(separator: "\n\n")
+  }
+
+  private func names(_ isMeant: (NodeStatus.Device) -> Bool) -> String? {
+    let meant = status.members.filter(isMeant)
+    return meant.isEmpty
+      ? nil : meant.map { Columns.printable($0.name, limit: 24) }.joined(separator: ", ")
   }
 
   private func state(_ device: NodeStatus.Device) -> (String, Style.Tone) {

@@ -237,11 +237,13 @@ struct Carrier: Sendable {
     /// Whether no parcel holds the records, or none the generation of this device's clock.
     var needsRecords = false
     var needsGeneration = false
+    /// Whether only devices below their horizon tell this device's state: they wait to hear of it.
+    var needsState = false
     /// The statements that the parcels hold.
     var said: [Parcel.SaidName: Parcel.Said] = [:]
 
     /// Whether a parcel is needed, whatever statements there are.
-    var needsParcel: Bool { !shares.isEmpty || needsRecords || needsGeneration }
+    var needsParcel: Bool { !shares.isEmpty || needsRecords || needsGeneration || needsState }
   }
 
   /// Finds the author's data that the carrier lacks. `random` is drawn for the wait before a fold.
@@ -264,7 +266,10 @@ struct Carrier: Sendable {
       }
       let there = reached[store] ?? [:]
       guard !CarrierReader.contains(own.vector, in: there, except: { _ in false }) else {
-        if !parcels.contains(where: { $0[store].map(own.isTold(by:)) == true }) {
+        let told = parcels.compactMap { $0[store] }.filter(own.isTold(by:))
+        let isAwaited = !told.isEmpty && !own.horizon.isBelow && told.allSatisfy(\.have.isBelow)
+        if isAwaited { plan.needsState = true }
+        if told.isEmpty || isAwaited {
           plan.untold.append(
             Deposit.Share(
               store: store, above: own.vector, isEverything: false, policy: own.policy))

@@ -5,6 +5,7 @@ struct CarrierReader {
   struct Own {
     var vector: [ChainID: UInt64]
     var digest: Digest256
+    var horizon = Horizon()
     var policy: Policy
     /// Authors whose chains this device refuses to keep.
     var refused: Set<DeviceID>
@@ -115,6 +116,7 @@ struct CarrierReader {
     batch.isUnfinished = false
     batch.answers = 0
     batch.covers = parcel.part.isLast ? store.covers : []
+    (batch.horizon, batch.isFromBelow) = (store.have.horizon, store.have.isBelow)
     if !batch.isEverything {
       // Objects may be old: nothing that is covered is taken in again.
       let vector = own?.vector ?? [:]

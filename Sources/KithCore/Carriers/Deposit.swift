@@ -116,6 +116,7 @@ struct Deposit: Sendable {
       var have = StoreHave(
         store: share.store, vector: log.vector, digest: own.digest, policy: own.policy,
         isBeyond: log.holdsUncovered)
+      (have.horizon, have.isBelow) = (own.horizon.clock, own.horizon.isBelow)
       // An earlier part tells what it repairs.
       if !parcel.part.isLast, !share.isEverything { (have.vector, have.digest) = ([:], nil) }
       parcel.stores.append(

@@ -199,7 +199,8 @@ extension Coverage {
     numbers[store] = number
     let known = unmatched.contains(store) ? nil : self.own[store]?.digest
     let digest = known ?? Extent.digest(of: covered.vector)
-    let extent = Extent(store, digest: digest, entries: covered.latest)
+    let extent = Extent(
+      store, digest: digest, entries: covered.latest, isBelow: covered.isBelow)
     if table.insert(sign(extent, StatementAge(started: started, number: number)), at: now) {
       untold.insert(store)
     }

@@ -19,6 +19,10 @@ struct Coverage {
     /// When the process started that told it.
     var started: HybridTime
     var vector: [ChainID: UInt64]
+    /// Whether it may hold values that were removed: then it does not have what it covers.
+    var isBelow: Bool
+    /// Its last statement when a session told that: earlier ones do not count for it.
+    var saidBefore: UInt32 = 0
   }
 
   /// A session that exchanges stores.
@@ -70,6 +74,8 @@ struct Coverage {
     var vector: [ChainID: UInt64]
     /// Entries of the chains that published last.
     var latest: [ChainID: UInt64]
+    /// Whether this device is below the store's horizon.
+    var isBelow = false
   }
 
   let device: DeviceID
@@ -142,7 +148,11 @@ struct Coverage {
       (known[device], meetings[device], shown[device]) = (nil, nil, nil)
     }
     known = known.mapValues { stores in
-      stores.mapValues { Known(started: $0.started, vector: others($0.vector)) }
+      stores.mapValues {
+        Known(
+          started: $0.started, vector: others($0.vector), isBelow: $0.isBelow,
+          saidBefore: $0.saidBefore)
+      }
     }
     table.keep { !devices.contains($0) }
   }
@@ -198,17 +208,38 @@ struct Coverage {
     }
   }
 
-  /// How many of these change sets the device is not known to cover; nil if nothing was heard of it.
+  /// The other members not known to cover a change set.
+  func lacking(of store: StoreIdentifier) -> (ChangeSetReference) -> [DeviceID] {
+    let vectors = members.values.joined().filter { $0 != device }
+      .map { (device: $0, vector: covered(by: $0, of: store)) }
+    return { changeSet in
+      vectors.filter { $0.vector[changeSet.chain] ?? 0 < changeSet.sequence }.map(\.device)
+    }
+  }
+
+  /// Whether each other member is known to be below the horizon, so that none can say what was
+  /// removed.
+  func areOthersBelow(in store: StoreIdentifier) -> Bool {
+    members.values.joined().allSatisfy {
+      $0 == device || known[$0]?[store]?.isBelow == true
+    }
+  }
+
+  /// How many of these change sets the device is not known to cover; nil if nothing was heard of it. At
+  /// least one while it is below the horizon.
   func lacking(
     _ vector: [ChainID: UInt64], of store: StoreIdentifier, _ device: DeviceID
   ) -> UInt64? {
-    guard let known = known[device]?[store]?.vector else { return nil }
-    return vector.reduce(0) { $0 + $1.value - min($1.value, known[$1.key] ?? 0) }
+    guard let known = known[device]?[store] else { return nil }
+    let count = vector.reduce(0) { $0 + $1.value - min($1.value, known.vector[$1.key] ?? 0) }
+    return known.isBelow ? max(1, count) : count
   }
 
+  /// Whether a device has all of a vector.
   func covers(
     _ part: [ChainID: UInt64], of store: StoreIdentifier, _ device: DeviceID
   ) -> Bool {
+    guard known[device]?[store]?.isBelow != true else { return false }
     let vector = covered(by: device, of: store)
     return vector == part || part.allSatisfy { vector[$0.key] ?? 0 >= $0.value }
   }
@@ -221,8 +252,8 @@ struct Coverage {
   /// known, since the peer may have been restored and cover less. It also shows which process
   /// speaks; words of another are ignored. A nil `started` means the same process.
   mutating func hear(
-    _ vector: [ChainID: UInt64], of store: StoreIdentifier, isWhole: Bool, on session: SessionID,
-    started: HybridTime?, at now: UInt64, isKnown: (ChainID) -> Bool
+    _ vector: [ChainID: UInt64], of store: StoreIdentifier, isWhole: Bool, isBelow: Bool = false,
+    on session: SessionID, started: HybridTime?, at now: UInt64, isKnown: (ChainID) -> Bool
   ) {
     guard let peer = peers[session] else { return }
     if isWhole {
@@ -231,10 +262,15 @@ struct Coverage {
     }
     guard let process = peers[session]?.started, process == started ?? process else { return }
     let vector = vector.filter { isKnown($0.key) }
+    let age = table[store, peer.device]?.age
+    let said = age?.started == process ? age?.number ?? 0 : 0
     if isWhole || known[peer.device]?[store]?.started != process {
-      known[peer.device, default: [:]][store] = Known(started: process, vector: vector)
+      known[peer.device, default: [:]][store] = Known(
+        started: process, vector: vector, isBelow: isBelow, saidBefore: said)
     } else {
       known[peer.device]?[store]?.vector.merge(vector, uniquingKeysWith: max)
+      known[peer.device]?[store]?.isBelow = isBelow
+      known[peer.device]?[store]?.saidBefore = said
     }
   }
 
@@ -273,7 +309,11 @@ struct Coverage {
       let believed = min(sequence, received(store, chain))
       if believed > vector[chain] ?? 0 { vector[chain] = believed }
     }
-    known[device, default: [:]][store] = Known(started: started, vector: vector)
+    let isNews = statement.age.number > old?.saidBefore ?? 0
+    known[device, default: [:]][store] = Known(
+      started: started, vector: vector,
+      isBelow: isNews ? statement.extent.isBelow : old?.isBelow == true,
+      saidBefore: max(old?.saidBefore ?? 0, statement.age.number))
   }
 
   // MARK: Left behind
@@ -307,8 +347,10 @@ struct Coverage {
 }
 
 extension Coverage.Own {
-  init(_ log: ChangeSetLog) {
-    let vector = log.vector
-    self.init(vector: vector, latest: log.latest(Limits.statementEntries, of: vector))
+  init(_ store: StoreReplica) {
+    let vector = store.log.vector
+    self.init(
+      vector: vector, latest: store.log.latest(Limits.statementEntries, of: vector),
+      isBelow: store.horizon.isBelow)
   }
 }

@@ -26,6 +26,7 @@ struct BatchAssembly {
     batch.isEverything = part.isEverything
     batch.isUnfinished = part.isUnfinished
     batch.covers += part.covers
+    batch.horizon = max(batch.horizon, part.horizon)
     if let room {
       for checked in part.changeSets { collect(checked, into: &batch, keeping: room) }
     } else {

@@ -23,10 +23,11 @@ extension Link {
   }
 
   /// Answers with the change sets above the peer's vector, in pieces. `digest`: our state's, if
-  /// vectors are equal and the peer told its own.
+  /// vectors are equal and the peer told its own. `isExpected`: they may differ, since removals were
+  /// forgotten.
   mutating func answer(
     _ theirs: StoreHave, number: UInt64, from log: ChangeSetLog, digest: Digest256?,
-    pieceBytes: Int
+    isExpected: Bool = false, pieceBytes: Int
   ) -> OnAsk {
     guard takesMore else {
       owe(theirs, number: number)
@@ -42,7 +43,8 @@ extension Link {
     let piece = piece(of: answer, from: log, bytes: pieceBytes, evenEmpty: evenEmpty)
     guard differs else { return piece.map(OnAsk.piece) ?? .nothing }
     // Entries beyond the vector may explain the digests, though they may hide a defect.
-    let isNews = !theirs.isBeyond && !log.holdsUncovered && !self[theirs.store].hasDiverged
+    let isNews =
+      !theirs.isBeyond && !log.holdsUncovered && !isExpected && !self[theirs.store].hasDiverged
     if isNews { self[theirs.store].hasDiverged = true }
     return .everything(piece, isNews: isNews)
   }

@@ -13,7 +13,7 @@ enum OutboundBatch {
     var stored = StoredBatch(
       store: batch.store, answers: batch.answers, isEverything: batch.isEverything)
     stored.changeSets = batch.changeSets.compactMap { log.changeSets[$0.reference] }
-    stored.covers = batch.covers
+    (stored.covers, stored.horizon) = (batch.covers, batch.horizon)
     self = .stored(stored)
   }
 

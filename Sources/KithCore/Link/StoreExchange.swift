@@ -41,6 +41,12 @@ struct StoreExchange {
   private(set) var unfinished: Unfinished?
   /// The coverage that the peer told.
   var vector: [ChainID: UInt64] = [:]
+  /// Whether the peer told that it is below its horizon.
+  var isBelow = false
+  /// Whether digests of equal vectors were told in this session.
+  private(set) var isCompared = false
+  /// ``StoreReplica/revision`` when the peer was last told the digest; nil if vectors differed.
+  private(set) var toldRevision: UInt64?
   /// Whether the peer's first `Have` was answered, so it gets pushes.
   var isAnswered = false
   /// Whether the policies differ, so nothing is exchanged.
@@ -57,6 +63,15 @@ struct StoreExchange {
   var isAwaited: Bool { pull != .judged }
 
   var isWhole: Bool { if case .whole = order { true } else { false } }
+
+  /// The peer is told the digest. `revision` is nil if vectors differ.
+  mutating func tell(_ revision: UInt64?) {
+    toldRevision = revision
+    isCompared = isCompared || revision != nil
+  }
+
+  /// The peer told the digest of an equal vector.
+  mutating func noteCompared() { isCompared = true }
 
   /// `taint` and `isNews` include earlier pieces; only the last piece answers.
   mutating func noteApplied(_ batch: Batch, _ taint: Taint, isNews: Bool) {

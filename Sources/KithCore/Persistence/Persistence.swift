@@ -46,6 +46,7 @@ package struct StoredStore: Hashable, Sendable {
   package var lost: [DeviceID: [Incarnation: UInt64]] = [:]
   /// Nil once all is covered again.
   package var loss: StoreLoss?
+  package var horizon = Horizon()
   package var changeSets: [ChangeSetReference: StoredChangeSet] = [:]
   /// By ordinal, as the core encodes them; the storage seals them.
   package var drafts: [UInt64: [UInt8]] = [:]
@@ -146,6 +147,7 @@ package enum Mutation: Hashable, Sendable {
   case removeLost(StoreIdentifier, DeviceID, Incarnation)
   /// Nil: nothing is lost.
   case setLoss(StoreIdentifier, StoreLoss?)
+  case setHorizon(StoreIdentifier, Horizon)
   /// Removes the rows that the last outline left out.
   case dropDamaged
   case putDraft(StoreIdentifier, UInt64, [UInt8])

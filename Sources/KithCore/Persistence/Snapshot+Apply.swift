@@ -35,6 +35,7 @@ extension Snapshot {
     case .removeLost(let store, let device, let incarnation):
       stores[store]?.lost.remove(device, incarnation)
     case .setLoss(let store, let loss): stores[store]?.loss = loss
+    case .setHorizon(let store, let horizon): stores[store]?.horizon = horizon
     case .dropDamaged: break
     case .putDraft(let store, let ordinal, let draft): stores[store]?.drafts[ordinal] = draft
     case .removeDraft(let store, let ordinal): stores[store]?.drafts[ordinal] = nil
@@ -104,6 +105,7 @@ extension Snapshot {
         }
       }
       if let loss = store.loss { mutations.append(.setLoss(identifier, loss)) }
+      if store.horizon != Horizon() { mutations.append(.setHorizon(identifier, store.horizon)) }
       if store.isOpened { mutations.append(.setOpened(identifier)) }
       for (ordinal, draft) in store.drafts {
         mutations.append(.putDraft(identifier, ordinal, draft))

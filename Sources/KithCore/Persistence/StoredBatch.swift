@@ -12,6 +12,7 @@ package struct StoredBatch: Hashable, Sendable {
   var isUnfinished = false
   var changeSets: [KeptChangeSet] = []
   var covers: [Cover] = []
+  var horizon = HybridTime.zero
   /// Change sets that a later effect alters, as of this place; nil: absent.
   private var held: [ChangeSetReference: StoredChangeSet?] = [:]
 
@@ -62,7 +63,8 @@ package struct StoredBatch: Hashable, Sendable {
       let frame = BatchFrame(
         store: store, answers: answers, isEverything: isEverything, isUnfinished: isUnfinished,
         hasMore: !part.isLast,
-        covers: part.isLast ? covers.filter { !lacking.contains($0.chain) } : [])
+        covers: part.isLast ? covers.filter { !lacking.contains($0.chain) } : [],
+        horizon: horizon)
       body(frame.encoded(wire))
     }
     return missing

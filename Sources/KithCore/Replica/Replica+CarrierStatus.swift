@@ -21,7 +21,8 @@ extension Replica {
   ) -> UInt64? {
     guard let carrier = carriers[id], let held = carrier.held else { return nil }
     let meant = identifier.map { name in stores.filter { $0.key == name } } ?? stores
-    guard carrier.isHeld(meant.mapValues(\.log.vector)), meant.values.allSatisfy(\.drafts.isEmpty)
+    guard carrier.isHeld(meant.mapValues(\.log.vector)),
+      meant.values.allSatisfy({ $0.drafts.isEmpty && !$0.horizon.isBelow })
     else { return nil }
     return held.milliseconds
   }

@@ -85,8 +85,8 @@ extension Replica {
     for identifier in stores.keys {
       guard var store = stores[identifier] else { continue }
       own[identifier] = CarrierReader.Own(
-        vector: store.log.vector, digest: store.digest(), policy: store.policy,
-        refused: store.reportedOverLimit)
+        vector: store.log.vector, digest: store.digest(), horizon: store.horizon,
+        policy: store.policy, refused: store.reportedOverLimit)
       stores[identifier] = store
     }
     return CarrierReader(
@@ -186,9 +186,25 @@ extension Replica {
       }
     }
     _ = hear(parcel.statements)
+    noteSeen()
     coverage.note(parcel.author, noEarlierThan: parcel.reading.milliseconds)
     effects.append(.progress)
     return taken
+  }
+
+  /// Leaves the horizon behind if a parcel tells this device's state, and its author is not below.
+  private mutating func compareStates(on id: CarrierID) {
+    guard stores.values.contains(where: \.horizon.isBelow) else { return }
+    let reader = carrierReader()
+    let told = carriers[id]?.objects.counting(for: reader, onlySeen: true).flatMap { parcel in
+      parcel.author == keys.id ? [] : parcel.stores
+    }
+    var mutations: [Mutation] = []
+    for store in told ?? [] where reader.stores[store.have.store]?.isTold(by: store) == true {
+      guard !store.have.isBelow || coverage.areOthersBelow(in: store.have.store) else { continue }
+      mutations += stores[store.have.store]?.leaveBelow() ?? []
+    }
+    carryOut(StoreOutcome(mutations: mutations, hasProgress: !mutations.isEmpty), in: [])
   }
 
   // MARK: Putting
@@ -232,6 +248,7 @@ extension Replica {
   }
 
   private mutating func endTurn(_ id: CarrierID) {
+    compareStates(on: id)
     let reader = carrierReader()
     let hasDrafts = stores.values.contains { !$0.drafts.isEmpty }
     carriers[id]?.end(reader, hasDrafts: hasDrafts, since: carriersSince)

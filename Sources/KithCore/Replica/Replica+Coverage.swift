@@ -29,7 +29,7 @@ extension Replica {
     let (stores, keys, account) = (stores, keys, account)
     return coverage.introduce(
       identifiers, on: id, at: now.monotonicMilliseconds,
-      own: { (stores[$0]?.log).map(Coverage.Own.init) },
+      own: { stores[$0].map(Coverage.Own.init) },
       sign: { Statement($0, age: $1, account: account, keys: keys) })
   }
 
@@ -45,11 +45,15 @@ extension Replica {
   mutating func tellProgress() {
     var told: [StatementGroup] = []
     for identifier in stores.keys.sorted() {
-      guard let store = stores[identifier], !store.untold.isEmpty else { continue }
+      guard let store = stores[identifier], !store.untold.isEmpty || store.isHorizonUntold else {
+        continue
+      }
       stores[identifier]?.untold = []
+      stores[identifier]?.isHorizonUntold = false
       vectorChanged(in: identifier)
       let risen = store.log.vector.filter { store.untold.contains($0.key) }
-      told.append(StatementGroup(Extent(identifier, entries: risen)))
+      told.append(
+        StatementGroup(Extent(identifier, entries: risen, isBelow: store.horizon.isBelow)))
     }
     guard !told.isEmpty else { return }
     let messages = Have.messages(telling: told, by: coverage.started, time: toldTime)
@@ -71,7 +75,7 @@ extension Replica {
     let (tellings, isNews) = coverage.pass(
       at: now.monotonicMilliseconds,
       isOpen: { links[$0]?.isExchanging == true && links[$0]?.takesMore == true },
-      own: { (stores[$0]?.log).map(Coverage.Own.init) },
+      own: { stores[$0].map(Coverage.Own.init) },
       sign: { Statement($0, age: $1, account: account, keys: keys) },
       received: { stores[$0]?.log.chains[$1]?.received ?? 0 })
     for telling in tellings { send(telling) }
@@ -132,7 +136,7 @@ extension Replica {
     if coverage.started == nil { startCoverage() }
     let (stores, keys, account) = (stores, keys, account)
     coverage.sayAll(
-      identifiers, at: now.monotonicMilliseconds, own: { (stores[$0]?.log).map(Coverage.Own.init) },
+      identifiers, at: now.monotonicMilliseconds, own: { stores[$0].map(Coverage.Own.init) },
       sign: { Statement($0, age: $1, account: account, keys: keys) },
       received: { stores[$0]?.log.chains[$1]?.received ?? 0 })
   }
@@ -141,20 +145,26 @@ extension Replica {
   mutating func hearOwn(_ have: Have, on id: SessionID) {
     for group in have.statements
     where group.said.isEmpty && links[id]?[group.extent.store].isMismatched == false {
-      let entries = group.extent.entries.filter { !roster.isRevoked($0.key.device) }
-      note(entries, of: group.extent.store, isWhole: false, on: id, started: have.started)
+      let (extent, entries) = (
+        group.extent, group.extent.entries.filter { !roster.isRevoked($0.key.device) }
+      )
+      note(
+        entries, of: extent.store, isWhole: false, isBelow: extent.isBelow, on: id,
+        started: have.started)
+      compareStates(of: extent.store, on: id)
     }
   }
 
   mutating func note(
-    _ vector: [ChainID: UInt64], of identifier: StoreIdentifier, isWhole: Bool,
+    _ vector: [ChainID: UInt64], of identifier: StoreIdentifier, isWhole: Bool, isBelow: Bool,
     on id: SessionID, started: HybridTime
   ) {
     guard let chains = stores[identifier]?.log.chains else { return }
     links[id]?.note(vector, of: identifier, isWhole: isWhole) { chains[$0] != nil }
+    links[id]?[identifier].isBelow = isBelow
     coverage.hear(
-      links[id]?[identifier].vector ?? [:], of: identifier, isWhole: isWhole, on: id,
-      started: started, at: now.monotonicMilliseconds, isKnown: { chains[$0] != nil })
+      links[id]?[identifier].vector ?? [:], of: identifier, isWhole: isWhole, isBelow: isBelow,
+      on: id, started: started, at: now.monotonicMilliseconds, isKnown: { chains[$0] != nil })
   }
 
   /// Counts what peers told of chains that are known only now.
@@ -162,9 +172,24 @@ extension Replica {
     guard let chains = stores[identifier]?.log.chains else { return }
     for id in links.keys where exchanges(id) {
       coverage.hear(
-        links[id]?[identifier].vector ?? [:], of: identifier, isWhole: false, on: id, started: nil,
+        links[id]?[identifier].vector ?? [:], of: identifier, isWhole: false,
+        isBelow: links[id]?[identifier].isBelow == true, on: id, started: nil,
         at: now.monotonicMilliseconds, isKnown: { chains[$0] != nil })
     }
+  }
+
+  /// Forgets devices that had not seen a removal, once they have everything or left.
+  mutating func noteSeen() {
+    var mutations: [Mutation] = []
+    for identifier in stores.keys.sorted() {
+      guard let store = stores[identifier], !store.horizon.unseen.isEmpty else { continue }
+      let vector = store.log.vector
+      let left = store.horizon.unseen.filter {
+        roster.isMember($0) && !coverage.covers(vector, of: identifier, $0)
+      }
+      mutations += stores[identifier]?.setUnseen(left) ?? []
+    }
+    carryOut(StoreOutcome(mutations: mutations, hasProgress: !mutations.isEmpty), in: [])
   }
 
   // MARK: Left behind

@@ -10,6 +10,8 @@ extension Replica {
       var have = stores[identifier]?.have()
       have?.isAwaited = link[identifier].isAwaited
       have?.isUnjudged = link[identifier].isUnjudged
+      let isEqual = have?.vector == link[identifier].vector
+      links[id]?[identifier].tell(isEqual ? stores[identifier]?.revision : nil)
       return have
     }
     var have = Have(
@@ -45,16 +47,55 @@ extension Replica {
     adopt(have.stores)
     for theirs in have.stores where agreesOnPolicy(theirs, on: id, device) {
       note(
-        theirs.vector, of: theirs.store, isWhole: have.isWhole, on: id, started: have.started)
-      guard have.number > 0, have.isWhole else { continue }
+        theirs.vector, of: theirs.store, isWhole: have.isWhole, isBelow: theirs.isBelow, on: id,
+        started: have.started)
+      guard have.isWhole else { continue }
+      compare(theirs, on: id)
+      guard have.number > 0 else { continue }
       answer(theirs, number: have.number, on: id, device)
     }
     guard hearCoverage(have, on: id) else { return }
+    noteSeen()
     if have.listsAll {
       links[id]?.list(have.stores.map(\.store))
       notePulled(on: id)
     }
     effects.append(.progress)
+  }
+
+  // MARK: Digests
+
+  /// Compares digests once vectors are equal, and asks if they differ, so that both sides send
+  /// everything (`Docs/Protocol.md`, "State digest").
+  private mutating func compare(_ theirs: StoreHave, on id: SessionID) {
+    let identifier = theirs.store
+    let horizon = min(theirs.horizon, clock.latest)
+    var mutations = stores[identifier]?.learn(horizon: horizon) ?? []
+    if let digest = theirs.digest, theirs.vector == stores[identifier]?.log.vector {
+      links[id]?[identifier].noteCompared()
+      let isEqual = stores[identifier]?.digest() == digest
+      if isEqual, !theirs.isBelow || coverage.areOthersBelow(in: identifier) {
+        mutations += stores[identifier]?.leaveBelow() ?? []
+      }
+      if !isEqual || theirs.isBelow { compareStates(of: identifier, on: id, isAsked: true) }
+    }
+    carryOut(StoreOutcome(mutations: mutations, hasProgress: !mutations.isEmpty), in: [])
+  }
+
+  /// Tells a peer the digest as soon as vectors are equal: once in a session, and after each change
+  /// while this device is below its horizon and the peer is not. `isAsked`: the peer waits for it.
+  mutating func compareStates(
+    of identifier: StoreIdentifier, on id: SessionID, isAsked: Bool = false
+  ) {
+    guard let link = links[id], link.device != nil, link.isExchanging, !link.isInviter,
+      let store = stores[identifier]
+    else { return }
+    let exchange = link[identifier]
+    guard !exchange.isMismatched, exchange.isPulled, exchange.toldRevision != store.revision,
+      isAsked || !exchange.isCompared || store.horizon.isBelow && !exchange.isBelow,
+      exchange.vector == store.log.vector
+    else { return }
+    sendHave(on: id, only: [identifier])
   }
 
   /// Creates stores that only another device has, with its limits.

@@ -36,7 +36,8 @@ extension Replica {
       for theirs in members.withoutRevoked(have).stores
       where stores[theirs.store] != nil && agreesOnPolicy(theirs, on: id, joiner) {
         note(
-          theirs.vector, of: theirs.store, isWhole: have.isWhole, on: id, started: have.started)
+          theirs.vector, of: theirs.store, isWhole: have.isWhole, isBelow: theirs.isBelow, on: id,
+          started: have.started)
         if have.number > 0, have.isWhole { answer(theirs, number: have.number, on: id, joiner) }
       }
     case .done:

@@ -8,8 +8,10 @@ extension Replica {
     guard let log = stores[theirs.store]?.log else { return }
     let isComparable = theirs.digest != nil && theirs.vector == log.vector
     let digest = isComparable ? stores[theirs.store]?.digest() : nil
+    let horizon = max(theirs.horizon, stores[theirs.store]?.horizon.clock ?? .zero)
     switch links[id]?.answer(
-      theirs, number: number, from: log, digest: digest, pieceBytes: pieceBytes)
+      theirs, number: number, from: log, digest: digest, isExpected: horizon > .zero,
+      pieceBytes: pieceBytes)
     {
     case .piece(let piece): send(piece, on: id)
     case .everything(let piece, let isNews):
@@ -26,6 +28,8 @@ extension Replica {
   mutating func push(_ batch: Batch, isInPieces: Bool = false, except source: SessionID?) {
     // Made for the first session that gets it.
     var made: OutboundBatch?
+    var batch = batch
+    batch.horizon = stores[batch.store]?.horizon.clock ?? .zero
     let isInPieces = isInPieces || batch.weight > pieceBytes
     for id in links.keys.sorted() where id != source {
       switch links[id]?.push(batch, isInPieces: isInPieces) {
@@ -41,7 +45,9 @@ extension Replica {
   }
 
   private mutating func send(_ piece: Link.Piece, on id: SessionID) {
-    effects.append(.sendStored(id, piece.batch))
+    var batch = piece.batch
+    batch.horizon = stores[batch.store]?.horizon.clock ?? .zero
+    effects.append(.sendStored(id, batch))
     if piece.asksForRoom { effects.append(.awaitRoom(id)) }
   }
 

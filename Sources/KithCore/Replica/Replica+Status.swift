@@ -36,13 +36,15 @@ extension Replica {
     stores[identifier]?.drafts.isEmpty == false
   }
 
-  /// Whether each other member is known to have all that this device published.
+  /// Whether each other member is known to have all that this device published. None is while this
+  /// device is below the store's horizon.
   package func holders(of identifier: StoreIdentifier) -> [DeviceID: Bool] {
     guard let store = stores[identifier] else { return [:] }
     let own = store.log.vector.filter { $0.key.device == keys.id }
     var holders: [DeviceID: Bool] = [:]
     for member in roster.sortedMembers where member.device != keys.id {
-      holders[member.device] = coverage.covers(own, of: identifier, member.device)
+      holders[member.device] =
+        !store.horizon.isBelow && coverage.covers(own, of: identifier, member.device)
     }
     return holders
   }
@@ -158,12 +160,33 @@ extension Replica {
     status.drafts = store.drafts.drafts.count
     status.refusals = store.refusals.refusals.count
     status.removals = store.state.removals.count
+    status.removalsUnseenBy = removalsUnseen(in: store)
+    status.isBelowHorizon = store.horizon.isBelow
     status.quarantined = store.quarantined
     status.missing = store.missing
     status.heldBy = holders(of: identifier).filter(\.value).keys.sorted()
     status.policyMismatches = links.values.filter { $0[identifier].isMismatched }
       .compactMap(\.device).sorted()
     return status
+  }
+}
+
+extension Replica {
+  /// The members that were not known to cover a forgotten removal, or lack half of as many as a store
+  /// keeps. Nobody has those that wait to be published; a device of which nothing was heard since the
+  /// start may have all others.
+  fileprivate func removalsUnseen(in store: StoreReplica) -> [DeviceID] {
+    let unseen = store.horizon.unseen
+    let waiting = store.state.drafted.values.count(where: \.entry.isRemoval)
+    let homes = store.state.removals.compactMap { store.state.slots[$0]?.newest.home?.changeSet }
+    return roster.sortedMembers.map(\.device).filter { device in
+      if unseen.contains(device) { return true }
+      guard device != keys.id, (waiting + homes.count) * 2 >= removalLimit else { return false }
+      let wasHeard = coverage.lacking([:], of: store.identifier, device) != nil
+      let covered = coverage.covered(by: device, of: store.identifier)
+      let lacking = wasHeard ? homes.count { $0.sequence > covered[$0.chain] ?? 0 } : 0
+      return (waiting + lacking) * 2 >= removalLimit
+    }
   }
 }
 

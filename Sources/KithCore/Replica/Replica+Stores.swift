@@ -169,9 +169,10 @@ extension Replica {
   }
 
   private mutating func pruneRemovals(of identifier: StoreIdentifier) -> [Mutation] {
-    guard stores[identifier]?.hasExcessRemovals == true else { return [] }
-    let covered = coverage.coveredByAllOthers(of: identifier)
-    return stores[identifier]?.pruneRemovals(coveredByAll: covered) ?? []
+    guard stores[identifier]?.hasExcessRemovals(removalLimit) == true else { return [] }
+    return stores[identifier]?.pruneRemovals(
+      limit: removalLimit, coveredByAll: coverage.coveredByAllOthers(of: identifier),
+      lacking: coverage.lacking(of: identifier)) ?? []
   }
 
   /// Carries over revoked devices' entries that nobody has carried over yet, and drops those
@@ -208,6 +209,11 @@ extension Replica {
       id.map { .session(after: links[$0]?[batch.store].unfinished) } ?? BatchOrigin.carrier
     let chainCount = stores[batch.store]?.log.chains.count
     let time = now.wallMilliseconds
+    var batch = batch
+    // A horizon beyond what was published would be false.
+    batch.horizon = min(
+      batch.horizon, max(clock.latest, batch.changeSets.lazy.map(\.header.clock).max() ?? .zero))
+    if let id { batch.isFromBelow = links[id]?[batch.store].isBelow == true }
     let taken = stores[batch.store]?.take(
       batch, tainted: taint, from: peer, origin, by: judge, &members.keyring, at: time)
     guard var intake = taken else { return taint }
@@ -219,6 +225,7 @@ extension Replica {
     }
     // Before publishing, because this database does not know all of its chain.
     if intake.showsCopy { meetClone() }
+    let removals = removeAgain(intake.forgotten, of: batch.store, noting: &intake.outcome)
     var own: Batch?
     if stores[batch.store]?.drafts.isEmpty == false, canPublish(batch.store) {
       own = publish(batch.store, noting: &intake.outcome)
@@ -230,9 +237,30 @@ extension Replica {
     case .batch(let batch): push(batch, except: id)
     case .pieces: push(Batch(store: batch.store), isInPieces: true, except: id)
     }
+    if let removals { push(removals, except: nil) }
     if let own { push(own, except: nil) }
-    if let id { notePulled(on: id) }
+    if let id {
+      notePulled(on: id)
+      compareStates(of: batch.store, on: id)
+    }
     return intake.taint
+  }
+
+  /// Publishes removals of values that forgotten removals had removed. Returns the batch for peers.
+  private mutating func removeAgain(
+    _ values: [Key: KeptEntry], of identifier: StoreIdentifier, noting outcome: inout StoreOutcome
+  ) -> Batch? {
+    guard !values.isEmpty, !isJoining, !isBarren, roster.isMember(keys.id),
+      let sealer = sealer(for: identifier),
+      let batch = stores[identifier]?.removals(
+        of: values, by: sealer, clock: &timeKeeper, entropy: &entropy)
+    else { return nil }
+    let (judge, time) = (judge, now.wallMilliseconds)
+    let taken = stores[identifier]?.take(
+      batch, tainted: Taint(), from: judge.own, .carrier, by: judge, &members.keyring, at: time)
+    guard let intake = taken else { return nil }
+    outcome += intake.outcome
+    return batch
   }
 
   /// Change sets came from a session: they will have to be on the carriers too.

@@ -18,6 +18,8 @@ package struct Replica: Sendable {
   var stores: [StoreIdentifier: StoreReplica] = [:]
   /// Bytes of an answer after which the rest waits; less only in tests of pieces.
   package var pieceBytes = Limits.pieceBytes
+  /// Removals kept of a store; less only in simulations.
+  package var removalLimit = Limits.removals
   /// Parcels after which one replaces them all.
   package var parcelsBeforeFold = Limits.parcelsBeforeFold
   var links: [SessionID: Link] = [:]

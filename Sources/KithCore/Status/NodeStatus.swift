@@ -96,6 +96,12 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var refusals = 0
     /// The number of removals kept.
     package var removals = 0
+    /// The devices that have not seen removals which were forgotten, or soon will be.
+    ///
+    /// Start them, or revoke them.
+    public var removalsUnseenBy: [DeviceID] = []
+    /// Whether the store may hold removed values, until its digest was compared with another device's.
+    package var isBelowHorizon = false
     package var quarantined = 0
     /// How much of the store was damaged on this disk and is still missing; nil if nothing is.
     ///

@@ -75,9 +75,12 @@ extension Judge {
         opened.quarantined.append(item.key)
         continue
       }
-      // An entry may carry another device's stamp only if that device is revoked.
+      // An entry may carry another device's stamp only if that device is revoked, or if it removes
+      // that device's value again.
       let writer = result.entry.stamp.device
-      guard writer == header.chain.device || roster.isRevoked(writer) else { return .notYet }
+      guard
+        writer == header.chain.device || roster.isRevoked(writer) || result.entry.isRemoval
+      else { return .notYet }
       opened.entries.append((item.key, result.entry, result.digest))
     }
     return .judged(opened)

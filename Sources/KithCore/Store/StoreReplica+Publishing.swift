@@ -70,7 +70,7 @@ extension StoreReplica {
   private mutating func cover(_ changeSets: [ChangeSet]) -> [Cover] {
     guard let last = changeSets.last?.header else { return [] }
     let before = log.chains[last.chain]?.covered ?? 0
-    return log.cover(last.chain, through: last.sequence).map {
+    return cover(last.chain, through: last.sequence).map {
       [Cover(chain: last.chain, from: before, through: $0)]
     } ?? []
   }

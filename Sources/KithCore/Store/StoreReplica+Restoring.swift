@@ -15,6 +15,7 @@ extension StoreReplica {
     var damaged = 0
     store.isOpened = stored.isOpened
     store.adopted = stored.adopted
+    store.horizon = stored.horizon
     store.log.withhold(judge.roster.membership.revoked.subtracting([judge.own]))
     for reference in references.sorted() {
       if let kept = try changeSet(reference),

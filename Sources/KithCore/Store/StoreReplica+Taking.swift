@@ -27,6 +27,8 @@ struct Intake {
   /// Whether it brought news, or an earlier piece of its answer did.
   var isNews = false
   var relay = Relay.nothing
+  /// The newest value of each key that a forgotten removal had removed, to be removed again.
+  fileprivate(set) var forgotten: [Key: KeptEntry] = [:]
 
   /// Change sets to relay: new ones, and those covered only now, of which this device may have
   /// lacked entries.
@@ -47,6 +49,8 @@ extension StoreReplica {
     by judge: Judge, _ keyring: inout Keyring, at milliseconds: UInt64
   ) -> Intake {
     let shown = drafts.isEmpty ? nil : state.shown
+    let before = horizon
+    horizon.clock = max(horizon.clock, batch.horizon)
     var intake = Intake(taint: taint)
     var earlier: StoreExchange.Unfinished?
     if case .session(let unfinished) = origin {
@@ -67,6 +71,7 @@ extension StoreReplica {
     }
     reportOverLimit(intake.taint.overLimit, noting: &intake.outcome)
     cover(batch, noting: &intake)
+    if horizon != before { intake.outcome.mutations.append(.setHorizon(identifier, horizon)) }
     intake.passedOn += intake.again.filter { log.isCovered($0.header) }
     show(since: shown, author: judge.own, at: milliseconds, noting: &intake)
     intake.isNews =
@@ -142,6 +147,10 @@ extension StoreReplica {
     for (index, entry, digest) in opened.entries {
       let kept = KeptEntry(
         entry: entry, digest: digest, home: EntryHome(changeSet: reference, index: index))
+      if forgets(kept, in: changeSet, isKnown: false, noting: &intake) {
+        dropped += kept.home.map { [$0] } ?? []
+        continue
+      }
       let merged = merge(kept)
       if merged.isNew { intake.touched.insert(entry.key) }
       dropped += merged.dropped
@@ -177,7 +186,9 @@ extension StoreReplica {
       guard log.changeSets[changeSet.reference]?.holds(index) == false,
         let box = changeSet.stored.entries[index]
       else { continue }
-      let merged = merge(KeptEntry(entry: entry, digest: digest, home: home))
+      let kept = KeptEntry(entry: entry, digest: digest, home: home)
+      guard !forgets(kept, in: changeSet, isKnown: true, noting: &intake) else { continue }
+      let merged = merge(kept)
       guard !merged.dropped.contains(home) else { continue }
       log.restore(boxOf: box.count, to: home)
       intake.outcome.mutations.append(
@@ -186,6 +197,18 @@ extension StoreReplica {
       dropped += merged.dropped
     }
     intake.outcome.mutations += log.drop(dropped, in: identifier)
+  }
+
+  /// Leaves out a value that a forgotten removal had removed, and notes it.
+  private func forgets(
+    _ kept: KeptEntry, in changeSet: ChangeSet, isKnown: Bool, noting intake: inout Intake
+  ) -> Bool {
+    guard isForgotten(kept, in: changeSet, isKnown: isKnown) else { return false }
+    if let other = intake.forgotten[kept.entry.key], !KeptEntry.isOlder(other, than: kept) {
+      return true
+    }
+    intake.forgotten[kept.entry.key] = kept
+    return true
   }
 
   private mutating func quarantine(
@@ -217,11 +240,14 @@ extension StoreReplica {
   /// covers `from`.
   private mutating func cover(_ batch: Batch, noting intake: inout Intake) {
     let wasLacking = log.hasLost
+    // A store with nothing has no value that was removed.
+    let wasNew = log.vector.isEmpty && !wasLacking
     for cover in batch.covers where !intake.taint.covers(cover.chain) {
       let from = log.chains[cover.chain]?.covered ?? 0
-      guard cover.from <= from, let covered = log.cover(cover.chain, through: cover.through) else {
-        continue
-      }
+      let isLate = log.isPublished(cover.chain, after: from, since: batch.horizon)
+      guard cover.from <= from, let covered = self.cover(cover.chain, through: cover.through)
+      else { continue }
+      if wasNew ? batch.isFromBelow : !isLate { horizon.isBelow = true }
       untold.insert(cover.chain)
       let raised = Cover(chain: cover.chain, from: from, through: covered)
       intake.covered.append(raised)

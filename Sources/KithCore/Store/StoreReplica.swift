@@ -26,6 +26,11 @@ struct StoreReplica {
   var quarantined = 0
   /// Authors over their limit that were reported.
   var reportedOverLimit: Set<DeviceID> = []
+  var horizon = Horizon()
+  /// Whether peers have not been told that this store is no longer below its horizon.
+  var isHorizonUntold = false
+  /// Counts the changes of vector and digest.
+  private(set) var revision: UInt64 = 0
 
   private var cachedDigest: Digest256?
 
@@ -38,7 +43,7 @@ struct StoreReplica {
   }
 
   var needsFlush: Bool {
-    !drafts.isSaved || !waiting.isEmpty || !untold.isEmpty
+    !drafts.isSaved || !waiting.isEmpty || !untold.isEmpty || isHorizonUntold
   }
 
   /// The digest over all kept entries, except removals that are their key's newest
@@ -64,9 +69,11 @@ struct StoreReplica {
   }
 
   mutating func have() -> StoreHave {
-    StoreHave(
+    var have = StoreHave(
       store: identifier, vector: log.vector, digest: digest(), policy: policy,
       isBeyond: log.holdsUncovered)
+    (have.horizon, have.isBelow) = (horizon.clock, horizon.isBelow)
+    return have
   }
 
   // MARK: Entries
@@ -74,6 +81,7 @@ struct StoreReplica {
   /// Merges a published entry. Returns the homes to drop.
   mutating func merge(_ entry: KeptEntry) -> (isNew: Bool, dropped: [EntryHome]) {
     cachedDigest = nil
+    revision += 1
     switch state.merge(entry) {
     case .known:
       // Another device carried over a revoked device's entry: its copy becomes the entry's home.
@@ -89,28 +97,10 @@ struct StoreReplica {
     }
   }
 
-  var hasExcessRemovals: Bool { state.removals.count > Limits.removals }
-
-  /// Drops removals over the limit: first those that every other device covers, then the oldest
-  /// (`Docs/Protocol.md`, "Merging").
-  mutating func pruneRemovals(coveredByAll: (ChangeSetReference) -> Bool) -> [Mutation] {
-    log.drop(forgetRemovals { coveredByAll($0.changeSet) }, in: identifier)
-  }
-
-  /// Drops such removals from the state only, and returns their homes.
-  mutating func forgetRemovals(coveredByAll: (EntryHome) -> Bool) -> [EntryHome] {
-    guard hasExcessRemovals else { return [] }
-    let removals = state.removals.compactMap { state.slots[$0]?.newest }
-      .map { (entry: $0, isCovered: $0.home.map(coveredByAll) ?? false) }
-      .sorted { left, right in
-        left.isCovered != right.isCovered
-          ? left.isCovered
-          : (left.entry.entry.stamp, left.entry.entry.key)
-            < (right.entry.entry.stamp, right.entry.entry.key)
-      }
-    return removals.prefix(removals.count - Limits.removals).compactMap { removal in
-      state.forgetRemoval(of: removal.entry.entry.key)
-      return removal.entry.home
-    }
+  /// Covers a chain up to a sequence, limited by received headers. Returns the covered sequence if it
+  /// rose.
+  mutating func cover(_ chain: ChainID, through sequence: UInt64) -> UInt64? {
+    revision += 1
+    return log.cover(chain, through: sequence)
   }
 }

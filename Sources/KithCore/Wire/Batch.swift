@@ -27,6 +27,10 @@ package struct Batch: Sendable {
   package var isUnfinished = false
   package var changeSets: [ChangeSet] = []
   package var covers: [Cover] = []
+  /// The sender's horizon: what is covered may lack removals published up to it.
+  package var horizon = HybridTime.zero
+  /// Whether the sender said that it is below its horizon.
+  var isFromBelow = false
 
   package init(
     store: StoreIdentifier, answers: UInt64 = 0, isEverything: Bool = false,
@@ -53,7 +57,7 @@ package struct Batch: Sendable {
     BatchFrame(
       store: store, answers: answers, isEverything: isEverything, isUnfinished: isUnfinished,
       hasMore: !isLast,
-      covers: isLast ? covers : [])
+      covers: isLast ? covers : [], horizon: horizon)
   }
 }
 
@@ -65,6 +69,7 @@ struct BatchFrame: Hashable, Sendable {
   var isUnfinished: Bool
   var hasMore: Bool
   var covers: [Cover]
+  var horizon: HybridTime
 
   /// Spreads change sets of these weights over messages; the last may hold covers alone.
   static func parts(of weights: [Int], covers: Int) -> [(range: Range<Int>, isLast: Bool)] {
@@ -92,6 +97,7 @@ struct BatchFrame: Hashable, Sendable {
     message.batch.everything = isEverything
     message.batch.unfinished = isUnfinished
     message.batch.more = hasMore
+    message.batch.horizon = horizon.rawValue
     message.batch.changeSets = changeSets
     message.batch.covers = covers.map { cover in
       var wire = WireCover()
@@ -113,6 +119,7 @@ struct BatchPart {
   var hasMore: Bool
   var changeSets: [CheckedChangeSet]
   var covers: [Cover]
+  var horizon: HybridTime
 
   init?(_ wire: WireBatch, account: AccountID, concurrently: InboundMessage.Repeater?) {
     guard let store = StoreIdentifier(wire.store), wire.covers.count <= Limits.chainsPerStore,
@@ -124,6 +131,7 @@ struct BatchPart {
     isEverything = wire.everything
     isUnfinished = wire.unfinished
     hasMore = wire.more
+    horizon = HybridTime(rawValue: wire.horizon)
     covers = []
     for cover in wire.covers {
       guard let chain = ChainID(device: cover.device, incarnation: cover.incarnation),

@@ -14,6 +14,10 @@ package struct StoreHave: Hashable, Sendable {
   package var isAwaited: Bool
   /// Whether part of the last answer cannot be judged yet, so that records are wanted again.
   package var isUnjudged = false
+  /// The clock of the sender's horizon.
+  package var horizon = HybridTime.zero
+  /// Whether the sender is below its horizon.
+  package var isBelow = false
 
   package init(
     store: StoreIdentifier, vector: [ChainID: UInt64], digest: Digest256?, policy: Policy,
@@ -199,6 +203,8 @@ extension StoreHave {
       store: store, vector: vector, digest: digest, policy: policy, isBeyond: wire.beyond,
       isAwaited: wire.awaited)
     isUnjudged = wire.unjudged
+    horizon = HybridTime(rawValue: wire.horizon)
+    isBelow = wire.belowHorizon
   }
 
   fileprivate var wire: WireStoreHave {
@@ -210,6 +216,8 @@ extension StoreHave {
     wire.beyond = isBeyond
     wire.awaited = isAwaited
     wire.unjudged = isUnjudged
+    wire.horizon = horizon.rawValue
+    wire.belowHorizon = isBelow
     return wire
   }
 }

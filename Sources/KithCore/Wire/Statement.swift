@@ -11,16 +11,23 @@ package struct Extent: Hashable, Sendable {
   /// In a statement at most ``Limits/statementEntries``, of the chains that published last: they
   /// tell something while vectors still differ.
   package let entries: [ChainID: UInt64]
+  /// Whether the device is below the store's horizon.
+  package let isBelow: Bool
   let body: [UInt8]
 
-  init(_ store: StoreIdentifier, digest: Digest256? = nil, entries: [ChainID: UInt64]) {
+  init(
+    _ store: StoreIdentifier, digest: Digest256? = nil, entries: [ChainID: UInt64],
+    isBelow: Bool = false
+  ) {
     self.store = store
     self.digest = digest
     self.entries = entries
+    self.isBelow = isBelow
     var wire = WireExtent()
     wire.store = store.rawValue
     if let digest { wire.vectorDigest = .init(digest.bytes) }
     wire.entries = entries.sorted { $0.key < $1.key }.map { WireVectorEntry($0.key, $0.value) }
+    wire.belowHorizon = isBelow
     body = wire.encodedBytes()
   }
 
@@ -40,6 +47,7 @@ package struct Extent: Hashable, Sendable {
     self.store = store
     self.digest = digest
     self.entries = entries
+    isBelow = wire.belowHorizon
     self.body = body
   }
 

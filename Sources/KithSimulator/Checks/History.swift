@@ -109,15 +109,29 @@ struct History {
     for id in order where writes[id]?.device == device { writes[id]?.isAtRisk = true }
   }
 
+  /// Whether a program removed a key later: devices may have forgotten that before others saw it.
+  func removes(_ key: Key, after stamp: Stamp, in store: StoreIdentifier) -> Bool {
+    writes.values.contains { write in
+      guard write.store == store,
+        write.operations.contains(where: { Key($0.key) == key && $0.value == nil })
+      else { return false }
+      return ([write.clock].compactMap(\.self) + write.copied).contains {
+        Stamp(clock: $0, device: write.author) > stamp
+      }
+    }
+  }
+
   /// Returns why an acknowledged write is lost. It is not lost if one of these holds in the end:
   /// - It is its key's newest entry, shown or hidden.
-  /// - A later stamp superseded it.
+  /// - A later stamp superseded it. Removals are forgotten under a limit: then `isForgotten` says
+  ///   whether one did.
   /// - Its program was told that it, or a write that replaced it, was refused.
   /// - Its directory was given up, and it is not certainly covered.
   func loss(
     in states: [StoreIdentifier: [StoreInspection]],
     told: (DeviceNumber, StoreIdentifier) -> [Refusal],
-    isCovered: (Stamp, Key, StoreIdentifier) -> Bool
+    isCovered: (Stamp, Key, StoreIdentifier) -> Bool,
+    isForgotten: ((Stamp, Key, StoreIdentifier) -> Bool)?
   ) -> String? {
     for id in order {
       guard let write = writes[id], write.isDurable, let clock = write.clock,
@@ -132,10 +146,20 @@ struct History {
         let newest = seen.compactMap { $0.drafted[key] ?? $0.slots[key]?.first?.entry }
           .max { $0.stamp < $1.stamp }
         if let newest, newest.isRemoval, operation.value == nil { continue }
+        // Whether a removed key returned is for the merge to say.
+        if isForgotten != nil, operation.value == nil { continue }
         let isAccounted = ([clock] + write.copied).contains { clock in
           let stamp = Stamp(clock: clock, device: write.author)
           // A copy of the directory may have given the stamp to another write.
-          if let newest, newest.stamp >= stamp { return true }
+          if let isForgotten {
+            if isForgotten(stamp, key, write.store) { return true }
+            // A removal with the write's own stamp may only repeat one that was forgotten.
+            if let newest, newest.stamp > stamp || newest.stamp == stamp && !newest.isRemoval {
+              return true
+            }
+          } else if let newest, newest.stamp >= stamp {
+            return true
+          }
           let isTold = refusals.contains { refusal in
             (refusal.clock == clock || write.isNamed(by: refusal))
               && refusal.operations.contains(operation)

@@ -10,6 +10,7 @@ struct ReferenceMerge {
     var chain: ChainID
     var sequence: UInt64
     var changeSet: ChangeSetReference
+    var published: HybridTime
     /// Devices that kept it and still have their directory.
     var holders: Set<DeviceNumber>
   }
@@ -52,7 +53,7 @@ struct ReferenceMerge {
     let chain = kept.changeSet.chain
     published[store, default: [:]][key, default: [:]][home] = Published(
       entry: kept.entry, digest: kept.digest, chain: chain, sequence: kept.changeSet.sequence,
-      changeSet: kept.changeSet, holders: [device])
+      changeSet: kept.changeSet, published: kept.published, holders: [device])
     changeSets[
       Place(store: store, chain: chain, sequence: kept.changeSet.sequence), default: []
     ].insert(kept.changeSet.digest)
@@ -71,8 +72,13 @@ struct ReferenceMerge {
     }
   }
 
-  /// Returns why a store is not the merge of its coverage; nil if it is.
-  func difference(_ seen: StoreInspection, in store: StoreIdentifier) -> String? {
+  /// Returns why a store is not the merge of its coverage; nil if it is. `isForgotten`, if devices
+  /// forget removals, is whether a program removed a key later. Then the entry may be missing, but no
+  /// value may be there whose removal was seen.
+  func difference(
+    _ seen: StoreInspection, in store: StoreIdentifier,
+    isForgotten: ((Stamp, Key, StoreIdentifier) -> Bool)? = nil
+  ) -> String? {
     for (key, all) in published[store] ?? [:] {
       let covered = all.values.filter { $0.sequence <= seen.covered[$0.chain] ?? 0 }
       // One side of a fork may be covered and missing.
@@ -82,9 +88,20 @@ struct ReferenceMerge {
         kept.changeSet.sequence > seen.covered[kept.changeSet.chain] ?? 0
       }
       guard !hasFork, hasMore != true else { continue }
-      let wanted = Self.kept(of: covered)
+      let wanted = Self.kept(of: isForgotten == nil ? covered : Self.written(covered))
       let found = seen.slots[key]?.map(\.digest) ?? []
       guard wanted.map(\.digest) != found else { continue }
+      if let isForgotten {
+        let values = Set(seen.slots[key]?.filter { !$0.entry.isRemoval }.map(\.digest) ?? [])
+        let isWhole = wanted.allSatisfy {
+          $0.entry.isRemoval || values.contains($0.digest)
+            || isForgotten($0.entry.stamp, key, store)
+        }
+        let returned = covered.contains {
+          values.contains($0.digest) && Self.isRemoved($0, covered)
+        }
+        if isWhole, !returned { continue }
+      }
       let stamps = wanted.map { "\($0.entry.stamp.clock)" }.joined(separator: ", ")
       let theirs =
         seen.slots[key]?.map { "\($0.entry.stamp.clock)" }.joined(separator: ", ") ?? "nothing"
@@ -92,6 +109,43 @@ struct ReferenceMerge {
         + "\(theirs.isEmpty ? "nothing" : theirs) is kept"
     }
     return nil
+  }
+
+  /// Without removals that repeat forgotten ones: they have a value's own stamp.
+  private static func written(_ all: [Published]) -> [Published] {
+    all.filter { each in
+      !each.entry.isRemoval
+        || !all.contains { !$0.entry.isRemoval && $0.entry.stamp == each.entry.stamp }
+    }
+  }
+
+  /// Whether the author of a removal knew a value, by what its entry and those before it replaced. If
+  /// it did not, all may have forgotten the removal before they met the value: that stays.
+  private static func isRemoved(_ value: Published, _ all: [Published]) -> Bool {
+    let digest = value.digest
+    let published = all.lazy.filter { $0.digest == digest }.map(\.published).min()
+    return written(all).contains { removal in
+      removal.entry.isRemoval && published.map { $0 < removal.entry.stamp.clock } == true
+        && knew(removal.entry, value.entry.stamp, all)
+    }
+  }
+
+  private static func knew(_ entry: Entry, _ stamp: Stamp, _ all: [Published]) -> Bool {
+    var replaced = entry.replaced
+    while let known = replaced, known >= stamp {
+      if known == stamp { return true }
+      replaced = all.first { $0.entry.stamp == known }?.entry.replaced
+    }
+    return false
+  }
+
+  /// Whether a program wrote or removed the key later; or one side of a fork wrote it, of which
+  /// devices may cover the other.
+  func isSuperseded(_ stamp: Stamp, of key: Key, in store: StoreIdentifier) -> Bool {
+    let all = (published[store]?[key] ?? [:]).values
+    return Self.written(Array(all)).contains {
+      $0.entry.stamp > stamp || $0.entry.stamp == stamp && isFork($0, in: store)
+    }
   }
 
   /// Whether an entry with this stamp is certainly covered; of a fork perhaps only the other side

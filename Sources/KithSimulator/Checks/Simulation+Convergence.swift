@@ -136,10 +136,17 @@ extension Simulation {
   private func checkEnd() throws(Violation) {
     let all = devices.filter { $0.isRunning }
     var states: [StoreIdentifier: [StoreInspection]] = [:]
+    let (history, reference) = (history, reference)
+    var isForgotten: ((Stamp, Key, StoreIdentifier) -> Bool)?
+    if setup.removalLimit != nil {
+      isForgotten = {
+        reference.isSuperseded($0, of: $1, in: $2) || history.removes($1, after: $0, in: $2)
+      }
+    }
     for store in stores where !flooded.contains(store) {
       for device in all {
         guard let seen = device.replica?.inspect(store) else { continue }
-        if let difference = reference.difference(seen, in: store) {
+        if let difference = reference.difference(seen, in: store, isForgotten: isForgotten) {
           throw Violation(.convergence, "\(device.name), \(store): \(difference)")
         }
         states[store, default: []].append(seen)
@@ -150,7 +157,8 @@ extension Simulation {
       in: states, told: { device, store in devices[device].told[store] ?? [] },
       isCovered: { stamp, key, store in
         states[store]?.first.map { reference.isCovered(stamp, of: key, by: $0, in: store) } ?? false
-      })
+      },
+      isForgotten: isForgotten)
     if let loss { throw Violation(.nothingLost, loss) }
     for device in all {
       guard let counters = device.replica?.counted else { continue }

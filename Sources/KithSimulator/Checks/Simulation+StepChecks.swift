@@ -184,7 +184,7 @@ extension Mutation {
       .removeChangeSet(let store, _), .putEntry(let store, _, _, _),
       .removeEntry(let store, _, _), .setVector(let store, _, _, _),
       .removeVector(let store, _, _), .setLost(let store, _, _, _), .removeLost(let store, _, _),
-      .setLoss(let store, _),
+      .setLoss(let store, _), .setHorizon(let store, _),
       .putDraft(let store, _, _), .removeDraft(let store, _),
       .putRefusal(let store, _, _), .removeRefusal(let store, _),
       .putPastValue(let store, _, _), .removePastValue(let store, _):

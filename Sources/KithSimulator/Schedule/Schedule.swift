@@ -24,6 +24,8 @@ package struct Schedule: Codable, Hashable, Sendable {
     package var commitMicroseconds: UInt64
     /// Nil: none.
     package var carriers: Carriers?
+    /// Removals that a store keeps; nil: as many as in production.
+    package var removalLimit: Int?
   }
 
   package struct Carriers: Codable, Hashable, Sendable {

@@ -28,7 +28,27 @@ package struct ScheduleMaker {
     var schedule = Schedule(seed: seed, setup: setup, phases: phases)
     addRevocations(to: &schedule, bounds)
     addCarriers(to: &schedule, bounds)
+    limitRemovals(in: &schedule)
     return schedule
+  }
+
+  /// In half of the runs stores keep only a few removals, and programs remove more. Separate chances
+  /// keep the rest of a seed's schedule.
+  private static func limitRemovals(in schedule: inout Schedule) {
+    var maker = ScheduleMaker(seed: schedule.seed ^ 0x4E40_7E1A_4E40_7E1A)
+    guard maker.chance(1, in: 2) else { return }
+    schedule.setup.removalLimit = maker.number(1...4)
+    for phase in schedule.phases.indices {
+      for index in schedule.phases[phase].actions.indices {
+        guard
+          case .write(let device, let store, var writes) = schedule.phases[phase].actions[index]
+            .kind
+        else { continue }
+        for write in writes.indices where maker.chance(1, in: 4) { writes[write].size = nil }
+        schedule.phases[phase].actions[index].kind = .write(
+          device: device, store: store, writes)
+      }
+    }
   }
 
   /// A third of the runs with three devices or more revoke one. Separate chances keep the rest of a

@@ -41,6 +41,7 @@ extension Simulation {
     if schedule.seed.isMultiple(of: 3), faults.isDisjoint(with: [.silentLoss, .reordering]) {
       replica?.pieceBytes = 2 << 10
     }
+    if let limit = setup.removalLimit { replica?.removalLimit = limit }
     if let parcels = setup.carriers?.parcelsBeforeFold { replica?.parcelsBeforeFold = parcels }
     return replica
   }

@@ -109,6 +109,12 @@ struct CommitWriter {
     case .setLoss(let store, let loss):
       guard let row = index.stores[store] else { return }
       try setLoss(row, loss)
+    case .setHorizon(let store, let horizon):
+      guard let row = index.stores[store] else { return }
+      try statements.put(
+        "INSERT OR REPLACE INTO horizon VALUES (?, ?, ?, ?, ?)", .integer(row),
+        horizon.clock.rawValue.signed, .flag(horizon.isBelow),
+        horizon.unseen.flatMap(\.bytes).blob)
     case .dropDamaged:
       try index.damaged.drop(database)
       index.damaged = DamagedRows()

@@ -94,6 +94,12 @@ enum Schema {
       PRIMARY KEY (carrier, name)
     ) STRICT, WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE horizon (
+      store INTEGER NOT NULL PRIMARY KEY, clock INTEGER NOT NULL, is_below INTEGER NOT NULL,
+      unseen BLOB NOT NULL, checksum INTEGER NOT NULL
+    ) STRICT;
+    """,
   ]
 
   static var version: Int { migrations.count }

@@ -40,6 +40,7 @@ struct SnapshotReader {
     try readCounters()
     try readLost()
     try readLosses()
+    try readHorizons()
     try readChangeSets()
     try readEntries()
     try readDrafts(seal)
@@ -177,6 +178,20 @@ struct SnapshotReader {
       else { throw damagedRow("loss", row[0].number ?? 0) }
       snapshot.stores[store]?.loss = StoreLoss(
         changeSets: Int(numbers[0]), entries: Int(numbers[1]), isAccepted: numbers[2] != 0)
+    }
+  }
+
+  /// If a row is damaged, other devices tell the horizon again.
+  private mutating func readHorizons() throws {
+    for row in try soundRows(of: "horizon") {
+      guard let store = row[0].number.flatMap({ storesByRow[$0] }), let clock = row[1].number,
+        let isBelow = row[2].number, let unseen = row[3].bytes
+      else { throw damagedRow("horizon", row[0].number ?? 0) }
+      snapshot.stores[store]?.horizon = Horizon(
+        clock: HybridTime(rawValue: UInt64(bitPattern: clock)), isBelow: isBelow != 0,
+        unseen: stride(from: 0, to: unseen.count, by: 32).compactMap {
+          try? DeviceID(unseen[$0..<min($0 + 32, unseen.count)])
+        })
     }
   }
 

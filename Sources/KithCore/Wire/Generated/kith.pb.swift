@@ -839,6 +839,12 @@ nonisolated struct WireStoreHave: Sendable {
   /// something of the last answer cannot be judged: records are wanted again
   var unjudged: Bool = false
 
+  /// of the removals that the sender has forgotten; 0: none
+  var horizon: UInt64 = 0
+
+  /// the sender may hold what forgotten removals removed
+  var belowHorizon: Bool = false
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -876,6 +882,9 @@ nonisolated struct WireExtent: Sendable {
 
   /// at most 8 with statements: of the chains that published last
   var entries: [WireVectorEntry] = []
+
+  /// as in StoreHave
+  var belowHorizon: Bool = false
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -988,6 +997,9 @@ nonisolated struct WireBatch: Sendable {
   /// a piece whose rest follows: it has no covers
   var unfinished: Bool = false
 
+  /// as in StoreHave: what is covered may lack removals up to it
+  var horizon: UInt64 = 0
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -1064,7 +1076,7 @@ nonisolated struct WireParcel: Sendable {
   /// 0, 1, 2 …
   var part: UInt32 = 0
 
-  /// how many there are, at least 1
+  /// in the last part how many there are; 0: another follows
   var parts: UInt32 = 0
 
   /// 16 each, ascending: names of parcels that this one replaces
@@ -1299,7 +1311,7 @@ nonisolated struct WireStoredObject: Sendable {
   /// 32: the epoch that a handover leads to; empty: a parcel
   var ledTo: Data = Data()
 
-  /// 32: the digest of the roster that could not judge it
+  /// 32: of the circumstances under which part of it could not be taken in
   var heldBack: Data = Data()
 
   /// a listing showed it at its size
@@ -2735,7 +2747,7 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
 
 nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoreHave"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}vector\0\u{1}digest\0\u{1}policy\0\u{2}\u{2}beyond\0\u{1}awaited\0\u{1}unjudged\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}vector\0\u{1}digest\0\u{1}policy\0\u{2}\u{2}beyond\0\u{1}awaited\0\u{1}unjudged\0\u{1}horizon\0\u{3}below_horizon\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2750,6 +2762,8 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
       case 6: try { try decoder.decodeSingularBoolField(value: &self.beyond) }()
       case 7: try { try decoder.decodeSingularBoolField(value: &self.awaited) }()
       case 8: try { try decoder.decodeSingularBoolField(value: &self.unjudged) }()
+      case 9: try { try decoder.decodeSingularFixed64Field(value: &self.horizon) }()
+      case 10: try { try decoder.decodeSingularBoolField(value: &self.belowHorizon) }()
       default: break
       }
     }
@@ -2781,6 +2795,12 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if self.unjudged != false {
       try visitor.visitSingularBoolField(value: self.unjudged, fieldNumber: 8)
     }
+    if self.horizon != 0 {
+      try visitor.visitSingularFixed64Field(value: self.horizon, fieldNumber: 9)
+    }
+    if self.belowHorizon != false {
+      try visitor.visitSingularBoolField(value: self.belowHorizon, fieldNumber: 10)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2792,6 +2812,8 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if lhs.beyond != rhs.beyond {return false}
     if lhs.awaited != rhs.awaited {return false}
     if lhs.unjudged != rhs.unjudged {return false}
+    if lhs.horizon != rhs.horizon {return false}
+    if lhs.belowHorizon != rhs.belowHorizon {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2834,7 +2856,7 @@ nonisolated extension WireStatements: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireExtent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Extent"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{3}vector_digest\0\u{1}entries\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{3}vector_digest\0\u{1}entries\0\u{3}below_horizon\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2845,6 +2867,7 @@ nonisolated extension WireExtent: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 1: try { try decoder.decodeSingularStringField(value: &self.store) }()
       case 2: try { try decoder.decodeSingularBytesField(value: &self.vectorDigest) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.entries) }()
+      case 4: try { try decoder.decodeSingularBoolField(value: &self.belowHorizon) }()
       default: break
       }
     }
@@ -2860,6 +2883,9 @@ nonisolated extension WireExtent: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if !self.entries.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.entries, fieldNumber: 3)
     }
+    if self.belowHorizon != false {
+      try visitor.visitSingularBoolField(value: self.belowHorizon, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2867,6 +2893,7 @@ nonisolated extension WireExtent: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.store != rhs.store {return false}
     if lhs.vectorDigest != rhs.vectorDigest {return false}
     if lhs.entries != rhs.entries {return false}
+    if lhs.belowHorizon != rhs.belowHorizon {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3049,7 +3076,7 @@ nonisolated extension WirePolicy: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WireBatch: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Batch"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}answers\0\u{3}change_sets\0\u{1}covers\0\u{1}more\0\u{1}everything\0\u{1}unfinished\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}answers\0\u{3}change_sets\0\u{1}covers\0\u{1}more\0\u{1}everything\0\u{1}unfinished\0\u{1}horizon\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3064,6 +3091,7 @@ nonisolated extension WireBatch: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
       case 5: try { try decoder.decodeSingularBoolField(value: &self.more) }()
       case 6: try { try decoder.decodeSingularBoolField(value: &self.everything) }()
       case 7: try { try decoder.decodeSingularBoolField(value: &self.unfinished) }()
+      case 8: try { try decoder.decodeSingularFixed64Field(value: &self.horizon) }()
       default: break
       }
     }
@@ -3091,6 +3119,9 @@ nonisolated extension WireBatch: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if self.unfinished != false {
       try visitor.visitSingularBoolField(value: self.unfinished, fieldNumber: 7)
     }
+    if self.horizon != 0 {
+      try visitor.visitSingularFixed64Field(value: self.horizon, fieldNumber: 8)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3102,6 +3133,7 @@ nonisolated extension WireBatch: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if lhs.more != rhs.more {return false}
     if lhs.everything != rhs.everything {return false}
     if lhs.unfinished != rhs.unfinished {return false}
+    if lhs.horizon != rhs.horizon {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
