@@ -12,9 +12,11 @@ package struct Console: Sendable {
     self.tool = tool
   }
 
-  /// Appends a line feed.
+  /// Appends a line feed. A terminal gets nothing that it would obey, except colours; files and pipes
+  /// get the text unchanged.
   package func data(_ text: String) throws(CommandFailure) {
-    try rawData(Data((text + "\n").utf8))
+    let shown = Terminal.hasOutput ? Columns.coloured(text) : text
+    try rawData(Data((shown + "\n").utf8))
   }
 
   package func rawData(_ bytes: Data) throws(CommandFailure) {
@@ -37,7 +39,7 @@ package struct Console: Sendable {
   }
 
   package func talk(_ text: String) {
-    if !isQuiet { prompt(text + "\n") }
+    if !isQuiet { prompt(Columns.coloured(text) + "\n") }
   }
 
   /// Prints even with `--quiet`. Escapes the text, because an error may quote others.

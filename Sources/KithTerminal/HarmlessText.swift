@@ -55,14 +55,42 @@ extension Columns {
   /// with `indent`, so that none looks like another message.
   package static func readable(_ text: String, indent: String = "  ") -> String {
     var shown = ""
-    for scalar in text.unicodeScalars {
-      switch (scalar, CharacterEffect(scalar)) {
-      case ("\n", _): shown += "\n" + indent
-      case ("\t", _), (_, .drawn), (_, .unseen): shown.unicodeScalars.append(scalar)
-      case (_, .obeyed): shown += number(scalar)
+    for scalar in text.unicodeScalars { shown += scalar == "\n" ? "\n" + indent : harmless(scalar) }
+    return shown
+  }
+
+  /// Shows obeyed characters as numbers, except line feeds, tabs and colours (``Style``).
+  package static func coloured(_ text: String) -> String {
+    var shown = ""
+    var rest = text.unicodeScalars[...]
+    while let scalar = rest.first {
+      let colour = colour(beginning: rest)
+      if !colour.isEmpty {
+        shown.unicodeScalars.append(contentsOf: colour)
+        rest = rest.dropFirst(colour.count)
+        continue
       }
+      shown += harmless(scalar)
+      rest.removeFirst()
     }
     return shown
+  }
+
+  /// `ESC [ digits and semicolons m` (ECMA-48, SGR): it moves nothing and says nothing. Empty if the
+  /// text begins with another character.
+  private static func colour(
+    beginning text: Substring.UnicodeScalarView
+  ) -> Substring.UnicodeScalarView {
+    let body = text.dropFirst(2).prefix { ("0"..."9").contains($0) || $0 == ";" }
+    guard text.starts(with: ["\u{1B}", "["]), text[body.endIndex...].first == "m" else {
+      return text.prefix(0)
+    }
+    return text[...body.endIndex]
+  }
+
+  private static func harmless(_ scalar: Unicode.Scalar) -> String {
+    let isObeyed = CharacterEffect(scalar) == .obeyed && scalar != "\n" && scalar != "\t"
+    return isObeyed ? number(scalar) : String(scalar)
   }
 
   private static func number(_ scalar: Unicode.Scalar) -> String {

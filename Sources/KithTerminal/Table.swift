@@ -5,12 +5,14 @@ package struct Table {
     case right
   }
 
+  /// One line, harmless on a terminal (``Columns/printable(_:limit:)``): texts may come from other
+  /// devices.
   package struct Cell: ExpressibleByStringInterpolation {
-    package var text: String
-    package var tone = Style.Tone.plain
+    package let text: String
+    package let tone: Style.Tone
 
     package init(_ text: String, _ tone: Style.Tone = .plain) {
-      self.text = text
+      self.text = Columns.printable(text)
       self.tone = tone
     }
 

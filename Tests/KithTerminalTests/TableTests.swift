@@ -107,8 +107,8 @@ struct TableTests {
   @Test func `a terminal gets nothing of a value that it would obey`() {
     for value in (0...0x10FFFF as ClosedRange<UInt32>) {
       guard let scalar = Unicode.Scalar(value) else { continue }
-      let shown = Columns.readable("a\(scalar)b").unicodeScalars
-      let isObeyed = shown.contains { other in
+      let shown = Columns.readable("a\(scalar)b") + Columns.coloured("a\(scalar)[2Jb")
+      let isObeyed = shown.unicodeScalars.contains { other in
         switch other.value {
         case 0x0A, 0x09: false
         case 0..<0x20, 0x7F...0x9F, 0x061C, 0x200E...0x200F, 0x202A...0x202E, 0x2066...0x2069: true
@@ -119,6 +119,22 @@ struct TableTests {
     }
     #expect(Columns.readable("\u{1B}]52;c;eA==\u{7}") == "\\u{1b}]52;c;eA==\\u{7}")
     #expect(Columns.readable("plain 日本 ❤\u{FE0F}\u{200D}🔥\t") == "plain 日本 ❤\u{FE0F}\u{200D}🔥\t")
+  }
+
+  @Test func `colours stay, and no other sequence does`() {
+    let coloured = Style(isColoured: true)(.bad, "no") + "\u{1B}[38;5;16;48;5;231m \u{1B}[0m\n"
+    #expect(Columns.coloured(coloured) == coloured)
+    for foreign in [
+      "\u{1B}[2J", "\u{1B}[3", "\u{1B}[3;", "\u{1B}]0;m", "\u{1B}[ 1m", "\u{1B}", "\u{9B}1m",
+    ] {
+      #expect(Columns.coloured("a" + foreign).hasPrefix("a\\u{"), "\(foreign.unicodeScalars)")
+    }
+  }
+
+  @Test func `a cell is one harmless line, whatever text it gets`() {
+    var table = Table()
+    table.add(["a", Table.Cell("b\u{1B}[2J\nkith: forged\u{202E}\u{200B}", .good)])
+    #expect(table.text() == #"a  b\u{1b}[2J\nkith: forged\u{202e}\u{200b}"#)
   }
 
   @Test func `no line of a value looks like a message of the tool`() {

@@ -3,7 +3,8 @@ internal import KithCrypto
 
 /// One of a device's carriers: which storage, and how to sign in to it.
 public struct CarrierSettings: Codable, Hashable, Sendable {
-  /// The kind: `folder`, `webdav`, `s3`, or one of a program's own.
+  /// The kind: `folder`, `webdav`, `s3`, or one of a program's own, of 1 to 16 lower-case letters and
+  /// digits.
   public var kind: String
   /// The path or URL.
   public var location: String
@@ -40,11 +41,24 @@ public struct CarrierSettings: Codable, Hashable, Sendable {
     return .dictionary(members)
   }
 
+  /// The longest kind, in bytes.
+  private static let longestKind = 16
+
+  /// Whether a kind is a short word of lower-case letters and digits. Others may be meant for the
+  /// terminals of those who look.
+  static func isKind(_ text: String) -> Bool {
+    (1...longestKind).contains(text.utf8.count)
+      && text.utf8.allSatisfy {
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
+          || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+      }
+  }
+
   /// Leaves out what is no carrier.
   package static func shared(in values: [Key: PropertyListValue]) -> [CarrierSettings] {
     values.compactMap { key, value in
       guard case .dictionary(let members) = value, case .string(let kind)? = members["kind"],
-        case .string(let location)? = members["location"]
+        case .string(let location)? = members["location"], isKind(kind)
       else { return nil }
       var settings = CarrierSettings(kind: kind, location: location, isShared: true)
       if case .string(let text)? = members["credentials"] { settings.credentials = text }

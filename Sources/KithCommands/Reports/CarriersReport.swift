@@ -14,7 +14,7 @@ struct CarriersReport: Equatable, Sendable {
     ])
     for carrier in status.carriers {
       table.add([
-        Table.Cell("\(carrier.kind) \(Columns.printable(carrier.location))"),
+        Table.Cell("\(carrier.kind) \(carrier.location)"),
         Table.Cell(carrier.isShared ? "the account" : "this device"),
         held(carrier),
         Table.Cell(carrier.listedMilliseconds.map { Humane.ago($0, now: nowMilliseconds) } ?? ""),

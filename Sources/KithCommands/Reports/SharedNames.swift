@@ -10,7 +10,7 @@ package enum SharedNames {
       .sorted { $0[0].name < $1[0].name }
       .map { group in
         let name = Columns.printable(group[0].name, limit: 64)
-        let fingerprints = group.map(\.fingerprint).joined(separator: ", ")
+        let fingerprints = group.map { Columns.printable($0.fingerprint) }.joined(separator: ", ")
         return
           "\(group.count) devices are called \(name): \(fingerprints). \(advice(group[0].fingerprint))"
       }
@@ -26,11 +26,11 @@ package enum SharedNames {
     }
     guard !others.isEmpty else { return nil }
     let shown = Columns.printable(name, limit: 64)
-    let fingerprints = others.map(\.fingerprint).joined(separator: ", ")
+    let fingerprints = others.map { Columns.printable($0.fingerprint) }.joined(separator: ", ")
     return "The account has another device called \(shown): \(fingerprints). \(advice(fingerprint))"
   }
 
   private static func advice(_ fingerprint: String) -> String {
-    "To tell them apart: kith devices rename \(fingerprint) NAME"
+    "To tell them apart: kith devices rename \(Columns.printable(fingerprint)) NAME"
   }
 }

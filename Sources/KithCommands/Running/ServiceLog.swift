@@ -33,17 +33,27 @@ struct ServiceLog: LogHandler {
   }
 
   /// Without a time: as the journal wants it. Names come from other devices, so they are shown
-  /// harmless.
+  /// harmless: no value ends its field or its line.
   static func line(
     _ level: Logger.Level, _ message: String, _ details: [String: String], at time: Date?
   ) -> String {
     let details = details.sorted { $0.key < $1.key }.map { detail in
-      let value = Columns.printable(detail.value)
-      let isWord = !value.isEmpty && !value.contains { $0 == " " || $0 == "\"" || $0 == "=" }
-      return " \(detail.key)=" + (isWord ? value : "\"\(value)\"")
+      " \(detail.key)=" + field(detail.value)
     }
     let start = time.map { "\($0.ISO8601Format()) \(level) kith: " } ?? "<\(priority(level))>"
     return start + message + details.joined()
+  }
+
+  /// A word, or a text in quotes, as logfmt has it: `"` and `\` follow a `\`.
+  private static func field(_ value: String) -> String {
+    let isWord =
+      !value.isEmpty
+      && !value.unicodeScalars.contains {
+        $0.properties.isWhitespace || "\"\\=".unicodeScalars.contains($0)
+      }
+    if isWord { return Columns.printable(value) }
+    let escaped = value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+    return "\"\(Columns.printable(escaped))\""
   }
 
   /// As in syslog(3).

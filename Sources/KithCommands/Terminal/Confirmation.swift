@@ -31,7 +31,7 @@ enum Confirmation {
   /// Returns the trimmed line; nil at the end of input. Drops input typed before the question.
   static func answer(to question: String, _ console: Console) -> String? {
     _ = tcflush(STDIN_FILENO, TCIFLUSH)
-    console.prompt(question)
+    console.prompt(Columns.coloured(question))
     let line = (try? InputText.answer()) ?? nil
     return line?.trimmingCharacters(in: .whitespaces)
   }

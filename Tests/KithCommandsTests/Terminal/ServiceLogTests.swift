@@ -24,7 +24,17 @@ struct ServiceLogTests {
       .notice, "said",
       ["device": "my desk", "address": "192.0.2.7:4114", "by": "a\n<3>b", "empty": ""], at: nil)
     #expect(
-      line == #"<5>said address=192.0.2.7:4114 by=a\n<3>b device="my desk" empty="""#)
+      line == #"<5>said address=192.0.2.7:4114 by="a\n<3>b" device="my desk" empty="""#)
+  }
+
+  /// A device called `x" level=error device="alpha` made fields of its own.
+  @Test(arguments: [
+    (#"x" level=error device="alpha"#, #""x\" level=error device=\"alpha""#),
+    (#"x\"#, #""x\\""#), (#"x\" y="z"#, #""x\\\" y=\"z""#), ("x=y", #""x=y""#),
+    ("x\u{3000}level=error", "\"x\u{3000}level=error\""), ("x\u{1B}[2J", #"x\u{1b}[2J"#),
+  ])
+  func `no name makes another field`(name: String, field: String) {
+    #expect(ServiceLog.line(.notice, "said", ["by": name], at: nil) == "<5>said by=\(field)")
   }
 
   @Test func `only the file that JOURNAL_STREAM names is the journal's`() throws {
