@@ -1,6 +1,6 @@
 import Glibc
 
-/// Asks without echo on the process's terminal, even if input and output are redirected.
+/// Asks on the process's terminal, even if input and output are redirected; without echo for a secret.
 package enum SecretPrompt {
   package enum Answer: Equatable {
     /// Without the line feed. Zero them after use.
@@ -14,6 +14,15 @@ package enum SecretPrompt {
   private static let interrupt: UInt8 = 3
   private static let end: UInt8 = 4
   private static let eraseLine: UInt8 = 21
+
+  /// Asks for a line that may be seen. Ignores bytes beyond `limit`. Ctrl-C ends the process.
+  package static func askOpenly(_ prompt: String, limit: Int) -> Answer {
+    let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
+    guard terminal >= 0 else { return .nobody }
+    defer { close(terminal) }
+    write(prompt, to: terminal)
+    return line(of: terminal, limit: limit)
+  }
 
   /// Ignores bytes beyond `limit`.
   package static func ask(_ prompt: String, limit: Int) -> Answer {

@@ -30,16 +30,18 @@ struct FolderPlace: ~Copyable {
     return current
   }
 
-  /// Makes a folder with those above it.
+  /// Makes a folder, but none above it: a mistyped path, or a medium that is not mounted, would fill
+  /// the disk.
   private static func makeFolder(_ path: String) throws(FolderFailure) {
-    var made = ""
-    for name in path.split(separator: "/") {
-      let parent = made.isEmpty ? "/" : made
-      made += "/" + name
-      guard try make({ mkdir(made, 0o777) }) else { continue }
-      let file = OpenFile(taking: try systemCall { Glibc.open(parent, flags) })
-      try synchronize(file.descriptor)
+    let parent = "/" + path.split(separator: "/").dropLast().joined(separator: "/")
+    do throws(FolderFailure) {
+      guard try make({ mkdir(path, 0o777) }) else { return }
+    } catch {
+      if error == .system(ENOENT) { throw .noParent(parent) }
+      throw error
     }
+    let file = OpenFile(taking: try systemCall { Glibc.open(parent, flags) })
+    try synchronize(file.descriptor)
   }
 
   /// Makes a directory, and returns whether there was none.

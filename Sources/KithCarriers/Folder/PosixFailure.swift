@@ -5,6 +5,8 @@ import Kith
 enum FolderFailure: Error, Equatable {
   /// A system call did, with this `errno`.
   case system(Int32)
+  /// The folder in which to make one does not exist.
+  case noParent(String)
   /// There is more than the caller takes; in words.
   case tooMuch(String)
 }
@@ -15,6 +17,12 @@ extension CarrierFailure {
     let code: Int32
     switch failure {
     case .system(let number): code = number
+    case .noParent(let path):
+      self.init(
+        .notThere,
+        "There is no folder \(path). See whether the path is right, and whether what belongs there is "
+          + "mounted; if so, make that folder first.")
+      return
     case .tooMuch(let text):
       self.init(.tooMuch, text)
       return

@@ -2,8 +2,11 @@ import Glibc
 import Kith
 
 extension CarrierFailure {
-  /// The failure that an answer's status stands for, unless the protocol says more.
-  init(_ answer: HTTPAnswer, from address: WebAddress, now: Int = Int(time(nil))) {
+  /// The failure that an answer's status stands for, unless the protocol says more. `sent`: the bytes
+  /// of the object that was put.
+  init(
+    _ answer: HTTPAnswer, from address: WebAddress, sent: Int? = nil, now: Int = Int(time(nil))
+  ) {
     let (code, text): (Code, String) =
       switch answer.status {
       case 401, 403, 407:
@@ -20,13 +23,22 @@ extension CarrierFailure {
       case 301...308: (.untrusted, "sends elsewhere; give that address if it is right")
       case 404, 410: (.notThere, "has no such directory; see whether the address is right")
       case 408, 502, 504: (.unreachable, "does not answer in time; Kith tries again")
-      case 413, 507: (.full, "has no room; make room on the storage")
+      case 413: (.full, Self.tooLarge(sent))
+      case 507: (.full, "has no room; make room on the storage")
       case 429, 503: (.busy, "asks to wait")
       default: (.unexpected, "gave an unexpected answer")
       }
     let wait =
       code == .busy ? answer.header("retry-after").flatMap { RetryAfter.parse($0, now: now) } : nil
     self.init(code, "\(address.origin) \(text) (status \(answer.status)).", retryAfter: wait)
+  }
+}
+
+extension CarrierFailure {
+  /// Of a server that takes no object of so many bytes.
+  static func tooLarge(_ sent: Int?) -> String {
+    "refuses objects of \(sent.map { "\($0) bytes" } ?? "this size"); let it take some of 16 MiB, such "
+      + "as with client_max_body_size (nginx) or LimitRequestBody (Apache)"
   }
 }
 

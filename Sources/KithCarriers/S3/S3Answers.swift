@@ -60,8 +60,8 @@ extension HTTPAnswer {
 
 extension CarrierFailure {
   /// The failure that an answer of S3 stands for: by its code if there is one, else by its status.
-  init(s3 answer: HTTPAnswer, from address: WebAddress) {
-    self.init(answer, from: address)
+  init(s3 answer: HTTPAnswer, from address: WebAddress, sent: Int? = nil) {
+    self.init(answer, from: address, sent: sent)
     guard let found = answer.s3Code else { return }
     let (code, text): (Code, String)
     switch found {
@@ -74,8 +74,9 @@ extension CarrierFailure {
       (code, text) = (.denied, "has another time than this computer; set the clock")
     case "SlowDown", "ServiceUnavailable", "Throttling", "TooManyRequests", "RequestLimitExceeded":
       (code, text) = (.busy, "asks to wait")
-    case "QuotaExceeded", "InsufficientCapacity", "XMinioStorageFull", "EntityTooLarge":
+    case "QuotaExceeded", "InsufficientCapacity", "XMinioStorageFull":
       (code, text) = (.full, "has no room; make room on the storage")
+    case "EntityTooLarge": (code, text) = (.full, Self.tooLarge(sent))
     case "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed",
       "IllegalLocationConstraintException":
       (code, text) = (.unexpected, "holds the bucket in another region; add ?region=NAME")

@@ -94,7 +94,9 @@ final class S3Carrier: CarrierStorage {
   ) async throws(CarrierFailure) {
     let key = try directory(place) + ObjectNames.checked(name)
     let answer = try await send("PUT", key: key, body: bytes)
-    guard answer.status == 200 else { throw CarrierFailure(s3: answer, from: client.address) }
+    guard answer.status == 200 else {
+      throw CarrierFailure(s3: answer, from: client.address, sent: bytes.count)
+    }
   }
 
   /// Deletes an object; with versioning the bucket keeps its bytes.

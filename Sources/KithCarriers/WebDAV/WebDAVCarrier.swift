@@ -82,7 +82,7 @@ final class WebDAVCarrier: CarrierStorage {
       throw CarrierFailure(
         .notThere, "\(client.address.origin) has no such directory (status 409).")
     default:
-      let failure = CarrierFailure(answer, from: client.address)
+      let failure = CarrierFailure(answer, from: client.address, sent: bytes.count)
       // nginx has status 500 for a missing collection.
       if failure.code == .unexpected { _ = try await find(path(of: place), depth: 0) }
       throw failure

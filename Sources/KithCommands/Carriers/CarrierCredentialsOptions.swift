@@ -44,7 +44,9 @@ struct CarrierCredentialsOptions: ParsableArguments {
   private func ask(for kind: CarrierAddress.Kind) throws -> String {
     let (first, second) =
       kind == .s3 ? ("Access key: ", "Secret key: ") : ("User: ", "Password: ")
-    guard let user = try answer(to: first), let password = try answer(to: second) else {
+    guard let user = try answer(to: first, SecretPrompt.askOpenly),
+      let password = try answer(to: second, SecretPrompt.ask)
+    else {
       throw CommandFailure(
         .refused,
         "there is no terminal to ask for credentials on; give --credentials-file or "
@@ -54,8 +56,10 @@ struct CarrierCredentialsOptions: ParsableArguments {
   }
 
   /// Nil if there is no terminal.
-  private func answer(to prompt: String) throws -> String? {
-    switch SecretPrompt.ask(prompt, limit: 1_024) {
+  private func answer(
+    to prompt: String, _ ask: (_ prompt: String, _ limit: Int) -> SecretPrompt.Answer
+  ) throws -> String? {
+    switch ask(prompt, 1_024) {
     case .nobody: return nil
     case .givenUp: throw CommandFailure(.refused, "no credentials were given")
     case .typed(let bytes): return String(decoding: bytes, as: UTF8.self)

@@ -14,7 +14,7 @@ struct CarrierAddCommand: AsyncParsableCommand {
       webdav https://HOST[:PORT]/PATH
       s3     https://ENDPOINT/BUCKET[/PREFIX][?region=REGION][&style=host]
 
-      Makes a directory kith1 there, tries all operations, and waits until the running node has put \
+      Makes a directory kith1 there, and the folder itself if it is missing, but none above it; tries all operations, and waits until the running node has put \
       everything. The account's other devices learn the address and its credentials, sealed as all \
       data; not of a folder, nor of an address that is not https or lies on this computer or its link: \
       add those on each device. Status 5 if the storage cannot be used.
@@ -40,6 +40,9 @@ struct CarrierAddCommand: AsyncParsableCommand {
   @Flag(help: "Do not wait until the node has put everything.")
   var noWait = false
 
+  @Flag(name: [.short, .long], help: "Do not ask.")
+  var yes = false
+
   @Argument(help: ArgumentHelp("The kind.", valueName: "kind"))
   var kind: CarrierAddress.Kind
 
@@ -55,6 +58,11 @@ struct CarrierAddCommand: AsyncParsableCommand {
   func run() async throws {
     _ = try options.accountDirectory()
     let address = try self.address()
+    if kind == .folder, let warning = FolderSite.warning(address.location) {
+      options.console.warn(Columns.printable(warning))
+      try Confirmation.demand(
+        "Use \(Columns.printable(address.location)) all the same?", unless: yes, options.console)
+    }
     let isShared = !onlyHere && address.refusalFromAccount == nil
     let settings = CarrierSettings(
       kind: kind.rawValue, location: address.location,

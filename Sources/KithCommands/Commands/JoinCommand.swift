@@ -50,7 +50,11 @@ struct JoinCommand: AsyncParsableCommand {
       console.talk("\(name) at \(address) invites. Its fingerprint is  \(inviter.fingerprint)")
       console.talk("This device's fingerprint is  \(fingerprint)")
       console.talk("Compare both with what the other device shows, and say yes there.")
-      return isSure || Confirmation.isGiven("Does it show the same two? Join it?", console)
+      guard isSure || Confirmation.isGiven("Does it show the same two? Join it?", console) else {
+        return false
+      }
+      console.talk("Waiting for \(name) to say yes there…")
+      return true
     }
     let passphrase = try device.passphrase()
     if peer == nil, !Node.isToken(first) { console.talk("Looking for the other device…") }

@@ -156,8 +156,15 @@ enum MountTable {
     return best?.kind
   }
 
+  static func points(in table: String) -> [String] {
+    table.split(separator: "\n").compactMap { line in
+      let fields = line.split(separator: " ")
+      return fields.count > 4 ? unescaped(fields[4]) : nil
+    }
+  }
+
   /// Decodes the octal escapes of white space and backslashes.
-  private static func unescaped(_ text: Substring) -> String {
+  static func unescaped(_ text: Substring) -> String {
     var result = String(text)
     for (escape, character) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
       result = result.replacingOccurrences(of: escape, with: character)
