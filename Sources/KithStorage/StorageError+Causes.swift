@@ -10,6 +10,43 @@ extension StorageError {
         + "move it away and enrol this device anew")
   }
 
+  /// Of which ``DeviceDirectory/rebuild(_:secrets:after:isByHand:)`` may make a new one.
+  static func damagedDatabase(_ path: String, _ what: String) -> Self {
+    Self(
+      code: .damaged, path: path,
+      message: what + damagedDatabaseAdvice)
+  }
+
+  private static let damagedDatabaseAdvice =
+    "; it was left as it is, because writes that no other device has may be in the damaged part: "
+    + "kith doctor --repair makes a new one of what can be read, and keeps this one; or restore the "
+    + "whole directory from a backup"
+
+  /// The message without the advice for a damaged database.
+  var reason: String {
+    message.hasSuffix(Self.damagedDatabaseAdvice)
+      ? String(message.dropLast(Self.damagedDatabaseAdvice.count)) : message
+  }
+
+  static func lacksSecrets(_ layout: Layout) -> Self {
+    let directory = ShellText.quoted(layout.directory)
+    return Self(
+      code: .damaged, path: layout.secrets,
+      message:
+        "a device is here without its secrets, so nothing can be read or written: put the file "
+        + "back from a backup of the directory; if there is none, move the directory away (mv "
+        + "\(directory) \(ShellText.quoted(layout.directory + ".old"))), join the account anew, and "
+        + "revoke the lost device there")
+  }
+
+  static func anotherDevice(_ path: String) -> Self {
+    Self(
+      code: .damaged, path: path,
+      message:
+        "this is the database of another device than the one whose secrets lie beside it; put "
+        + "the two files of one device together again")
+  }
+
   static func newerSchema(_ path: String, found: Int, known: Int) -> Self {
     Self(
       code: .newerSchema, path: path,
@@ -37,7 +74,9 @@ extension StorageError {
   private static func diskFull(_ path: String, _ reason: String) -> Self {
     Self(
       code: .diskFull, path: path,
-      message: "no room left (\(reason)); nothing of the write was kept: free some and try again")
+      message:
+        "no room left (\(reason)): nothing is kept, and what is there can be read; free some on "
+        + "this disk (removing keys needs some and frees none), and try again")
   }
 
   private static func readOnly(_ path: String, _ reason: String) -> Self {
@@ -65,7 +104,7 @@ extension StorageError {
       return .diskFull(path, String(cString: strerror(systemError)))
     // A table's definition may be damaged; no SQL statement of Kith fails so otherwise.
     case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_ERROR, .SQLITE_MISMATCH:
-      return .damaged(path, "the database is damaged (\(reason))")
+      return .damagedDatabase(path, "the database is damaged (\(reason))")
     default:
       return Self(
         code: .inputOutput, path: path,

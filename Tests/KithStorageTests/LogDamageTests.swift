@@ -39,7 +39,7 @@ import Testing
     let file = URL(fileURLWithPath: copy)
     func isDamaged(_ bytes: Data) throws -> Bool {
       try bytes.write(to: file)
-      return LogDamage.isThere(in: copy)
+      return (WriteAheadLog(copy)?.isDamaged ?? false)
     }
     #expect(try !isDamaged(bytes))
     #expect(try !isDamaged(Data()))

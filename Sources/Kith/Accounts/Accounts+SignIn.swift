@@ -135,8 +135,7 @@ extension Accounts {
   /// The directory of the device whose stores programs see. The first write creates that of the
   /// local stores.
   package static func deviceDirectory(in path: String) throws(KithError) -> String {
-    let accounts = AccountsDirectory(path: path)
-    return try accounts.directory(of: accounts.place())
+    try AccountsDirectory(path: path).deviceDirectory()
   }
 
   package static func isSignedOut(in path: String) throws(KithError) -> Bool {

@@ -57,6 +57,9 @@ public final class Accounts: Service, Sendable {
     /// Whether a node reads only membership, to change it while none runs. Such a node has no stores,
     /// saves their memory, and must not run.
     package var readsMembershipOnly = false
+    /// Whether a node may open a copy in memory if the disk takes no writes. Such a node loses what it
+    /// is told to keep, and must not run.
+    package var isForReading = false
     /// Whether a program that has the device open must yield it, and a taken port is an error. Set
     /// if a person chose both. Two that insist do not share a device.
     package var insistsOnItsOwn = false

@@ -58,11 +58,28 @@ struct AccountsDirectory: Sendable {
     try KithError.mapping(Files.makePrivateDirectory(path))
   }
 
+  /// - Throws: ``KithError`` with `damaged` if the directory holds a part of a device.
   func place() throws(KithError) -> Place {
     guard let registry = try read() else {
-      return DeviceDirectory.holdsDevice(path) ? .signedIn(directory: ".") : .signedOut
+      return try KithError.mapping(DeviceDirectory.findsDevice(path))
+        ? .signedIn(directory: ".") : .signedOut
     }
     return registry.signedIn.map { .signedIn(directory: $0) } ?? .signedOut
+  }
+
+  /// The directory of the place.
+  ///
+  /// - Throws: ``KithError`` with `missing` if the list of accounts names a device that is not there.
+  func deviceDirectory() throws(KithError) -> String {
+    let place = try place()
+    let directory = directory(of: place)
+    guard place != .signedOut, directory != path,
+      try !KithError.mapping(DeviceDirectory.findsDevice(directory))
+    else { return directory }
+    throw KithError(
+      .missing,
+      "\(registry) names it as the device that is signed in, and none is there. Put it back from a "
+        + "backup, or sign out (kith account sign-out) and join the account anew.", path: directory)
   }
 
   /// The registry; nil if nobody has signed in or out yet, except by the command line.

@@ -83,7 +83,7 @@ struct Seat {
   /// The local stores belong to an account that nobody can join: its recovery key is dropped, and
   /// its device listens nowhere.
   static func makeLocalDevice(_ directory: String) throws(KithError) {
-    guard !DeviceDirectory.holdsDevice(directory) else { return }
+    guard try !KithError.mapping(DeviceDirectory.findsDevice(directory)) else { return }
     do throws(KithError) {
       _ = try Node.createAccount(directory: directory, name: "local")
     } catch {

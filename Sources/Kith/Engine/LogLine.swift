@@ -1,4 +1,5 @@
 internal import KithCore
+internal import KithStorage
 internal import Logging
 
 /// A line of the log: a constant message, and what it is about. `Docs/Logs.md` explains each.
@@ -36,6 +37,7 @@ struct LogLine: Hashable, Sendable {
     case storageFailed = "storage refused a commit: nothing is kept until it takes one again"
     case storageRecovered = "storage takes commits again"
     case damaged = "the database is damaged: rows differ from their checksum and were dropped"
+    case rebuilt = "the database is damaged: a new one was made of what can be read"
     case regained = "other devices returned the damaged data"
     case lossAccepted = "a person accepted the loss of damaged data"
     case notStored = "storage lacks change sets that were to be sent: others give them back"
@@ -47,7 +49,7 @@ struct LogLine: Hashable, Sendable {
     var level: Logger.Level {
       switch self {
       case .revokedHere, .noGenerationLeft, .tooManyIncarnations, .storageFailed, .damaged,
-        .notStored, .carriersUnread:
+        .rebuilt, .notStored, .carriersUnread:
         .error
       case .clocksDiffer, .publishedAhead, .policyMismatch, .authorOverLimit, .writesRefused,
         .valuesHidden, .rejected, .misdirected, .quarantined, .slowed, .fork, .clone, .divergence,
@@ -77,6 +79,12 @@ struct LogLine: Hashable, Sendable {
   ) {
     subject = Subject(message: message, device: device, store: store)
     self.details = details
+  }
+}
+
+extension LogLine {
+  init(_ rebuilt: RebuiltDatabase) {
+    self.init(.rebuilt, ["kept": rebuilt.damaged, "reason": rebuilt.reason])
   }
 }
 

@@ -64,6 +64,7 @@ extension Node {
         .recoveryKey, "This is no recovery key: \(error). Compare it with what was written down.",
         cause: error)
     }
+    try checkSource(source)
     let old = try Storage.open(source, sourcePassphrase)
     defer { try? old.close() }
     let snapshot = try Storage.load(old)
@@ -85,5 +86,16 @@ extension Node {
       (records + added).map { Mutation.putRecord($0.id, $0.encoded) } + snapshot.forAnotherDevice
     try Storage.create(Storage.reserve(directory), secrets, initial, passphrase)
     return AccountSummary(account: account, device: keys.id, name: name)
+  }
+
+  /// The recovery key alone reads nothing: the keys to the data are in a device's directory.
+  private static func checkSource(_ source: String) throws(KithError) {
+    guard try !KithError.mapping(DeviceDirectory.findsDevice(source)) else { return }
+    let isCarrier = DeviceDirectory.isPlaceOfCarrier(source)
+    throw KithError(
+      .missing,
+      (isCarrier ? "This is the folder of a carrier: it has sealed writes, but no keys. " : "")
+        + "Give --from the directory of one of the account's devices, or a backup of it: it holds the "
+        + "files secrets and kith.sqlite.", path: source)
   }
 }

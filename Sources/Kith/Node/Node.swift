@@ -55,11 +55,13 @@ package final class Node: Sendable {
   /// Blocks while the disk works.
   convenience init(opening configuration: Configuration) throws(KithError) {
     let peers = try Self.peerAddresses(configuration.peers)
-    let opened = try Storage.open(configuration.directory, configuration.passphrase)
+    let opened = try Storage.open(
+      configuration.directory, configuration.passphrase, isForReading: configuration.isForReading)
     do throws(KithError) {
       let engine = try Self.engine(of: opened, configuration)
       ExitFlush.register(engine)
       self.init(configuration: configuration, engine: engine, opened: opened, staticPeers: peers)
+      if let rebuilt = opened.rebuilt { engine.log(LogLine(rebuilt)) }
       try loadCarriers()
     } catch {
       try? opened.close()

@@ -5,11 +5,20 @@ internal import Synchronization
 
 /// Opens directories, and turns their errors into ``KithError``.
 enum Storage {
-  /// Asks for the passphrase only if there is one.
-  static func open(_ directory: String, _ ask: PassphraseQuestion?) throws(KithError) -> OpenDevice
-  {
+  /// Asks for the passphrase only if there is one. If `isForReading`, and the disk takes no writes,
+  /// opens a copy in memory.
+  static func open(
+    _ directory: String, _ ask: PassphraseQuestion?, isForReading: Bool = false
+  ) throws(KithError) -> OpenDevice {
     let passphrase = try Node.isUnderPassphrase(directory: directory) ? try ask?() : nil
-    return try KithError.mapping(DeviceDirectory.open(at: directory, passphrase: passphrase))
+    do throws(StorageError) {
+      return try DeviceDirectory.open(at: directory, passphrase: passphrase)
+    } catch {
+      guard isForReading, error.code == .diskFull || error.code == .readOnly,
+        let copy = try? DeviceDirectory.openCopy(of: directory, passphrase: passphrase)
+      else { throw KithError(error) }
+      return copy
+    }
   }
 
   /// Checks that a device can be made there, and keeps others from it.

@@ -22,7 +22,7 @@ struct AccountCreateCommand: AsyncParsableCommand {
     try options.checkNewDevice()
     let name = device.chosenName
     let passphrase = try device.passphrase()
-    _ = try await Accounts.add(options.accounts()) { directory throws(KithError) in
+    let (_, made) = try await Accounts.add(options.accounts()) { directory throws(KithError) in
       var isShown = false
       do throws(KithError) {
         return try Node.createAccount(
@@ -49,7 +49,8 @@ struct AccountCreateCommand: AsyncParsableCommand {
         """
 
         Write the recovery key down now and keep it off this device: it is shown only this once.
-        With it, and one device's directory, you regain the account when every device is lost.
+        If every device is lost, you need it and a backup of one device's directory: the key alone
+        opens nothing, nor do carriers. Copy \(Columns.printable(made)) regularly, to another disk.
         To add another device: kith invite
         """)
     }

@@ -23,7 +23,7 @@ struct ClockShowCommand: AsyncParsableCommand {
 
   func run() async throws {
     let report = ClockReport(
-      status: try await options.withNode(ofAccount: true) { try await $0.report() })
+      status: try await options.withNode(ofAccount: true, reads: true) { try await $0.report() })
     try options.print(report.document, text: report.text)
   }
 }

@@ -28,7 +28,7 @@ struct DevicesListCommand: AsyncParsableCommand {
   var all = false
 
   func run() async throws {
-    let status = try await options.withNode(ofAccount: true) { try await $0.report() }
+    let status = try await options.withNode(ofAccount: true, reads: true) { try await $0.report() }
     let report = DevicesReport(status: status, showsRevoked: all, nowMilliseconds: Moment.now)
     try options.print(report.document, text: report.text)
     guard !options.json else { return }

@@ -10,7 +10,11 @@ struct DoctorCommand: AsyncParsableCommand {
       Each line says what was tried and seen, the next one what to do. It asks the running node, \
       or opens the directory; it repairs nothing and leaves nothing. Status 7 for a problem.
 
-      --accept-loss does something else: if a part of a store was damaged on this disk and no \
+      --repair does something else: if the database is so damaged that it is refused, it makes a new \
+      one of what can be read, and keeps the damaged file beside it. Other devices give back what they \
+      have. By itself Kith does so only if no write is lost that no other device has.
+
+      --accept-loss does something else again: if a part of a store was damaged on this disk and no \
       device has returned it, that part counts as lost, and `kith export` and `kith status` call \
       the store whole. If a device returns it later, it is accepted all the same.
       """)
@@ -20,20 +24,66 @@ struct DoctorCommand: AsyncParsableCommand {
   @Option(parsing: .unconditional, help: "The port to check if no node runs. Default: 4114.")
   var port: UInt16?
 
+  @Flag(help: "Make a new database of what can be read of a damaged one.")
+  var repair = false
+
   @Flag(help: "Count damaged data that is still missing as lost.")
   var acceptLoss = false
 
-  @Flag(name: [.short, .long], help: "Accept the loss without asking.")
+  @Flag(name: [.short, .long], help: "Repair, or accept the loss, without asking.")
   var yes = false
 
   func validate() throws {
-    guard acceptLoss || !yes else {
-      throw ValidationError("Give --yes with --accept-loss only.")
+    guard acceptLoss || repair || !yes else {
+      throw ValidationError("Give --yes with --repair or --accept-loss only.")
+    }
+    guard !acceptLoss || !repair else {
+      throw ValidationError("Give --repair first; then --accept-loss if something stays missing.")
     }
   }
 
   func run() async throws {
-    if acceptLoss { try await takeForLost() } else { try await examine() }
+    if repair {
+      try rebuild()
+    } else if acceptLoss {
+      try await takeForLost()
+    } else {
+      try await examine()
+    }
+  }
+
+  private func rebuild() throws {
+    let directory = try Accounts.deviceDirectory(in: options.directoryURL.path)
+    var failure: CommandFailure?
+    let console = options.console
+    let rebuilt = try Node.repair(
+      directory: directory, passphrase: options.passphraseQuestion
+    ) { plan in
+      guard plan.lacksOwn else { return true }
+      console.talk(
+        "The part is damaged that has the writes which no other device has: "
+          + "\(Humane.count(plan.drafts, "of them")) can be read, and some may be lost. A newer backup may "
+          + "have them. The damaged database is kept.")
+      do throws(CommandFailure) {
+        try Confirmation.demand("Make a new database?", unless: yes, console)
+        return true
+      } catch {
+        failure = error
+        return false
+      }
+    }
+    if let failure { throw failure }
+    try options.print(
+      .versioned([
+        "kept": .string(rebuilt?.damaged), "lacksOthers": rebuilt.map { .bool($0.lacksShared) },
+        "lacksOwn": rebuilt.map { .bool($0.lacksOwn) }, "repaired": .bool(rebuilt != nil),
+      ]))
+    guard let rebuilt else { return console.talk("The database is sound: nothing was repaired.") }
+    console.talk(
+      "Made a new database; the damaged one is \(rebuilt.damaged). "
+        + (rebuilt.lacksShared
+          ? "Other devices give back what is missing: start the node (kith run), and see: kith status"
+          : "No published write is missing."))
   }
 
   private func takeForLost() async throws {

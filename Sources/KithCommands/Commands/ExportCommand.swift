@@ -26,7 +26,7 @@ struct ExportCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let (identifier, entries, isLacking) = try await options.withNode { node in
+    let (identifier, entries, isLacking) = try await options.withNode(reads: true) { node in
       let name = try await store.existing(at: node)
       let shown = try await node.shown(in: name)
       return (name, shown.values.entries, shown.isLacking)

@@ -30,7 +30,7 @@ struct GetCommand: AsyncParsableCommand {
 
   func run() async throws {
     let name = try store.identifier.rawValue
-    let found: PropertyListValue? = try await options.withNode { node in
+    let found: PropertyListValue? = try await options.withNode(reads: true) { node in
       if fallback != nil, try await !store.isThere(at: node) { return nil }
       _ = try await store.existing(at: node)
       let shown = try await node.shown(key, in: name)

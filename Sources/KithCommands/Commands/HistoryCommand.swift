@@ -26,7 +26,7 @@ struct HistoryCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let report = try await options.withNode { node in
+    let report = try await options.withNode(reads: true) { node in
       let name = try await store.existing(at: node)
       return HistoryReport(
         store: name, values: try await node.history(of: key, in: name, limit: limit),

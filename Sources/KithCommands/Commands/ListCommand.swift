@@ -18,7 +18,7 @@ struct ListCommand: AsyncParsableCommand {
   var prefix: String?
 
   func run() async throws {
-    let (name, entries) = try await options.withNode { node in
+    let (name, entries) = try await options.withNode(reads: true) { node in
       let name = try await store.existing(at: node)
       let shown = try await node.shown(in: name)
       options.warn(ifLacking: shown.isLacking, name)

@@ -25,7 +25,7 @@ struct StoresListCommand: AsyncParsableCommand {
   var all = false
 
   func run() async throws {
-    let status = try await options.withNode { try await $0.report() }
+    let status = try await options.withNode(reads: true) { try await $0.report() }
     let report = StoresReport(status: status, showsEmpty: all)
     try options.print(report.document, text: report.text)
     if !options.json, report.shown.isEmpty { options.console.talk("No store holds anything.") }

@@ -19,7 +19,7 @@ struct UnshownCommand: AsyncParsableCommand {
 
   func run() async throws {
     // Print before removing, so that a failed print loses none.
-    try await options.withNode { node in
+    try await options.withNode(reads: !take) { node in
       let identifier = try await store.existing(at: node)
       let report = UnshownReport(
         store: identifier, hidden: try await node.hiddenEntries(in: identifier),

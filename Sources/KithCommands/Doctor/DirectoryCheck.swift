@@ -1,16 +1,33 @@
 import Kith
+import KithStorage
 
 struct DirectoryCheck: Check {
   static let name = "directory"
 
-  /// Whether a passphrase protects the secrets; nil if unknown.
-  typealias Sight = Bool?
-
-  func look(at patient: Patient) -> Bool? {
-    try? Node.isUnderPassphrase(directory: patient.directory)
+  struct Sight: Sendable {
+    /// Whether a passphrase protects the secrets; nil if unknown.
+    var isUnderPassphrase: Bool?
+    /// The paths of damaged databases that were rebuilt.
+    var damaged: [String] = []
   }
 
-  func findings(_ isUnderPassphrase: Bool?, of patient: Patient) -> [Finding] {
+  func look(at patient: Patient) -> Sight {
+    Sight(
+      isUnderPassphrase: try? Node.isUnderPassphrase(directory: patient.directory),
+      damaged: DeviceDirectory.damagedDatabases(patient.directory))
+  }
+
+  func findings(_ sight: Sight, of patient: Patient) -> [Finding] {
+    state(sight.isUnderPassphrase, of: patient)
+      + sight.damaged.map { path in
+        finding(
+          .note, tried: "looked for damaged databases",
+          seen: "the database was damaged and made anew; the damaged one is \(path)",
+          advice: "check the disk; once nothing is missing (kith status), remove that file")
+      }
+  }
+
+  private func state(_ isUnderPassphrase: Bool?, of patient: Patient) -> [Finding] {
     let lock =
       switch isUnderPassphrase {
       case true?: "secrets under a passphrase"

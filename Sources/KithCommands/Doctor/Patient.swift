@@ -51,6 +51,7 @@ extension Patient {
       var configuration = Node.Configuration(directory: directory)
       configuration.passphrase = passphrase
       configuration.logger.logLevel = .critical
+      configuration.isForReading = true
       let node = try await Node.open(configuration)
       let report = node.status
       try node.close()

@@ -28,7 +28,7 @@ extension CommonOptions {
   func checkNewDevice() throws {
     let path = directoryURL.path
     if let refusal = Files.foreign(path) { throw KithError(refusal) }
-    guard try !DeviceDirectory.holdsDevice(path) || isSignedOut else {
+    guard try !DeviceDirectory.findsDevice(path) || isSignedOut else {
       throw CommandFailure(
         .directory, "\(path): the directory holds a device already; give another one")
     }
@@ -49,6 +49,8 @@ extension CommonOptions {
   /// opened during the call. When signed out, it is the node of the local stores, which the first
   /// write creates.
   ///
+  /// If `reads`, the body keeps nothing, and may read a copy while the disk takes no writes.
+  ///
   /// `waiting` is how long another process may have the directory open without serving it, and
   /// `answering` how long one that serves it may take for its first answer; nil: as usual.
   /// `readsMembershipOnly` opens a node without stores, and without memory for them. A nil
@@ -56,7 +58,7 @@ extension CommonOptions {
   /// running, and, if `ofAccount`, if the user is signed out.
   func withNode<Result: Sendable>(
     ofAccount: Bool = false, needsNode: Bool = false, readsMembershipOnly: Bool = false,
-    writes: Bool = false,
+    reads: Bool = false, writes: Bool = false,
     waiting wait: Duration = CommonOptions.patience, answering limit: Duration? = nil,
     passphrase: PassphraseQuestion? = nil,
     _ body: (any NodeAccess) async throws -> Result
@@ -64,7 +66,7 @@ extension CommonOptions {
     let directory =
       try ofAccount ? accountDirectory() : Accounts.deviceDirectory(in: directoryURL.path)
     let isSignedOut = try isSignedOut
-    if isSignedOut, !needsNode, !DeviceDirectory.holdsDevice(directory) {
+    if isSignedOut, !needsNode, try !DeviceDirectory.findsDevice(directory) {
       guard writes else {
         console.talk(
           "\(directoryURL.path): nobody is signed in here, and nothing was written yet.")
@@ -74,6 +76,7 @@ extension CommonOptions {
     }
     var configuration = Node.Configuration(directory: directory)
     configuration.readsMembershipOnly = readsMembershipOnly
+    configuration.isForReading = reads
     // Commands print errors themselves; a log line would disturb a question.
     configuration.logger.logLevel = .critical
     configuration.passphrase = passphrase ?? passphraseQuestionAskedOnce

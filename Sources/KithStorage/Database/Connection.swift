@@ -1,4 +1,5 @@
 import GRDB
+import GRDBSQLite
 import KithCore
 
 /// Shared by all databases, so that the yardstick equals what it measures.
@@ -34,6 +35,36 @@ enum Connection {
     }
     do {
       return try DatabaseQueue(path: path, configuration: configuration)
+    } catch {
+      throw .database(path, error)
+    }
+  }
+
+  /// A database in memory with the same pages.
+  static func openCopy(
+    of image: DatabaseImage, _ path: String
+  ) throws(StorageError) -> DatabaseQueue {
+    var bytes = image.bytes
+    // There is no write-ahead log in memory.
+    if bytes.count > 20 { (bytes[18], bytes[19]) = (1, 1) }
+    do {
+      let queue = try DatabaseQueue()
+      try queue.writeWithoutTransaction { database in
+        guard let copy = sqlite3_malloc64(UInt64(max(1, bytes.count))) else {
+          throw DatabaseError(resultCode: .SQLITE_NOMEM)
+        }
+        bytes.withUnsafeBytes {
+          copy.copyMemory(from: $0.baseAddress ?? UnsafeRawPointer(copy), byteCount: $0.count)
+        }
+        let size = Int64(bytes.count)
+        let flags = UInt32(SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE)
+        let code = sqlite3_deserialize(
+          database.sqliteConnection, "main", copy.assumingMemoryBound(to: UInt8.self), size, size,
+          flags)
+        guard code == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
+        database.clearSchemaCache()
+      }
+      return queue
     } catch {
       throw .database(path, error)
     }

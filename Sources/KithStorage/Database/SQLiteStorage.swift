@@ -9,10 +9,12 @@ import KithCrypto
 package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   // Unchecked: `state` is touched only inside `queue`, which runs one closure at a time.
 
-  private struct State {
+  fileprivate struct State {
     let statements: Statements
     /// Nil before loading and after a failed commit.
     var index: RowIndex?
+    /// What opening read; nil once it was asked for, and after a commit.
+    var outline: StorageOutline?
     /// A damaged write-ahead log lost commits, which was not noted yet.
     var lacksCommits: Bool
   }
@@ -21,52 +23,85 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
 
   private let queue: DatabaseQueue
   private let seal: RowSeal
-  private let origin: OriginGuard
+  /// Nil for a copy in memory.
+  private let origin: OriginGuard?
   private var state: State?
 
-  /// Creates the database if `isNew`; otherwise checks its origin.
+  /// Creates the database if `isNew`. Otherwise reads and checks all of it before the first write, and
+  /// then its origin: a write may destroy more of a damaged file.
   init(
     path: String, device: DeviceID, key: consuming StorageKey, lock: DirectoryLock, isNew: Bool
   ) throws(StorageError) {
     self.path = path
+    let reading = RowSeal(key: key.copy())
     seal = RowSeal(key: key)
     guard isNew || Files.exists(path) else { throw .damaged(path, "the database is missing") }
     let (identity, size) = try FileIdentity.read(path)
     // SQLite takes an empty file for a new database.
     guard isNew || size > 0 else { throw .damaged(path, "the database was emptied") }
-    let lacksCommits = LogDamage.isThere(in: path + "-wal")
+    if !isNew {
+      let header = try Files.head(path, count: DatabaseImage.headerBytes)
+      guard DatabaseImage.isSound(header) else {
+        throw .damagedDatabase(path, "the database's header is damaged")
+      }
+    }
+    let lacksCommits = WriteAheadLog(path + "-wal")?.isDamaged ?? false
     let queue = try Connection.open(path)
     do {
       (state, origin) = try queue.writeWithoutTransaction { database in
         try Schema.migrate(database, path: path, isNew: isNew)
-        let statements = Statements(database)
+        var state = State(statements: Statements(database), lacksCommits: lacksCommits)
         if isNew {
-          try Meta.set(.device, device.bytes, statements)
-        } else if try Meta.get(.device, database) != device.bytes {
-          // Before any write: it is not this device's.
-          throw StorageError(
-            code: .damaged, path: path,
-            message: "this is the database of another device than the one whose secrets lie beside "
-              + "it; put the two files of one device together again")
+          try Meta.set(.device, device.bytes, state.statements)
+        } else {
+          try state.read(database, path, of: device, seal: reading)
         }
         let origin = try OriginGuard(
-          identity: identity, database: database, lock: lock, statements: statements, isNew: isNew)
-        return (State(statements: statements, lacksCommits: lacksCommits), origin)
+          identity: identity, database: database, lock: lock, statements: state.statements,
+          isNew: isNew)
+        return (state, origin)
       }
     } catch {
+      try? queue.close()
       throw .database(path, error)
     }
     self.queue = queue
   }
 
+  /// Reads a copy of the files in memory, which needs no room and no right to write. Commits change
+  /// the copy alone.
+  init(
+    copying path: String, device: DeviceID, key: consuming StorageKey
+  ) throws(StorageError) {
+    self.path = path
+    let reading = RowSeal(key: key.copy())
+    seal = RowSeal(key: key)
+    guard Files.exists(path) else { throw .damaged(path, "the database is missing") }
+    let lacksCommits = WriteAheadLog(path + "-wal")?.isDamaged ?? false
+    let queue = try Connection.openCopy(of: DatabaseImage(path), path)
+    do {
+      state = try queue.writeWithoutTransaction { database in
+        try Schema.migrate(database, path: path, isNew: false)
+        var state = State(statements: Statements(database), lacksCommits: lacksCommits)
+        try state.read(database, path, of: device, seal: reading)
+        return state
+      }
+    } catch {
+      throw .database(path, error)
+    }
+    origin = nil
+    self.queue = queue
+  }
+
   /// Whether the database was copied or restored, until it takes a new incarnation.
-  package var isCopy: Bool { queue.unsafeReentrantWrite { _ in origin.isCopy } }
+  package var isCopy: Bool { queue.unsafeReentrantWrite { _ in origin?.isCopy ?? false } }
 
   /// Loads all that was committed, change sets by name. Checks the structure and every row.
   ///
   /// - Complexity: O(*n*) in the stored bytes; one box at a time is in memory.
   package func outline() throws(StorageError) -> StorageOutline {
     try withDatabase { database, statements in
+      if let outline = state?.outline.take() { return outline }
       let reader = try read(database, statements)
       state?.index = reader.index
       return reader.outline
@@ -185,14 +220,15 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
       let index = try state?.index ?? read(database, statements).index
       // After a failed commit the index is read again.
       state?.index = nil
+      state?.outline = nil
       var writer = CommitWriter(database, statements: statements, index: index)
       try transaction(database, statements) {
         try writer.apply(mutations, seal: seal)
-        if mutations.contains(where: \.isSetIncarnation) { try origin.settle(statements) }
+        if mutations.contains(where: \.isSetIncarnation) { try origin?.settle(statements) }
       }
       state?.index = writer.index
       if mutations.contains(.dropDamaged) { state?.lacksCommits = false }
-      origin.publish()
+      origin?.publish()
     }
   }
 
@@ -206,7 +242,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     do {
       try queue.unsafeReentrantWrite { database in
         guard let statements = state?.statements else { return }
-        if !origin.isCopy {
+        if let origin, !origin.isCopy {
           try transaction(database, statements) { try origin.renew(statements) }
           origin.publish()
         }
@@ -215,7 +251,11 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     } catch {
       queue.unsafeReentrantWrite { _ in state = nil }
     }
-    try Connection.close(queue, path: path)
+    if origin == nil {
+      try? queue.close()
+    } else {
+      try Connection.close(queue, path: path)
+    }
   }
 
   private func withDatabase<Result>(
@@ -234,10 +274,8 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   }
 
   private func read(_ database: Database, _ statements: Statements) throws -> SnapshotReader {
-    var reader = SnapshotReader(database, statements, path: path)
-    try reader.readAll(seal: seal)
-    if state?.lacksCommits == true { reader.lackCommits() }
-    return reader
+    try SnapshotReader(
+      database, statements, path: path, seal: seal, lacksCommits: state?.lacksCommits == true)
   }
 
   private func transaction(
@@ -257,7 +295,23 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
 
   /// For tests that damage the database or fill the disk.
   func execute(_ sql: String) throws(StorageError) {
-    try withDatabase { database, _ in try database.execute(sql: sql) }
+    try withDatabase { database, _ in
+      state?.outline = nil
+      try database.execute(sql: sql)
+    }
+  }
+}
+
+extension SQLiteStorage.State {
+  fileprivate mutating func read(
+    _ database: Database, _ path: String, of device: DeviceID, seal: borrowing RowSeal
+  ) throws {
+    guard try Meta.get(.device, database) == device.bytes else {
+      throw StorageError.anotherDevice(path)
+    }
+    let reader = try SnapshotReader(
+      database, statements, path: path, seal: seal, lacksCommits: lacksCommits)
+    (index, outline) = (reader.index, reader.outline)
   }
 }
 

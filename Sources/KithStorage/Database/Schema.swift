@@ -109,11 +109,14 @@ enum Schema {
     let found = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
     let application = try Int32.fetchOne(database, sql: "PRAGMA application_id") ?? 0
     guard found <= version else {
+      if isFlipped(found), try isOurs(database) {
+        throw StorageError.damagedDatabase(path, "the database's version is damaged")
+      }
       throw StorageError.newerSchema(path, found: found, known: version)
     }
     let tables = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_schema") ?? 0
     guard isNew ? tables == 0 : (application == applicationID && found > 0) else {
-      throw StorageError.damaged(path, "it is no database of Kith, or was emptied")
+      throw StorageError.damagedDatabase(path, "it is no database of Kith, or was emptied")
     }
     for step in max(0, found)..<version {
       try database.inTransaction(.immediate) {
@@ -122,6 +125,44 @@ enum Schema {
         try database.execute(sql: "PRAGMA user_version = \(step + 1)")
         return .commit
       }
+    }
+  }
+
+  /// The root pages that the tables of a new database get.
+  static func roots() throws(StorageError) -> [String: Int] {
+    do {
+      return try withNew { database in
+        let rows = try Row.fetchAll(
+          database, sql: "SELECT name, rootpage FROM sqlite_schema WHERE type = 'table'")
+        return Dictionary(rows.map { ($0[0], $0[1]) }) { first, _ in first }
+      }
+    } catch {
+      throw .database("memory", error)
+    }
+  }
+
+  /// Whether a version is ours but for one bit, and too high to be a later one.
+  private static func isFlipped(_ found: Int) -> Bool {
+    (found ^ version).nonzeroBitCount == 1 && found > version + 16
+  }
+
+  /// Whether a database has the tables and columns of this version: then only its number is another.
+  private static func isOurs(_ database: Database) throws -> Bool {
+    func columns(_ database: Database) throws -> [String] {
+      try String.fetchAll(
+        database,
+        sql: """
+          SELECT tables.name || '.' || columns.name
+          FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns ORDER BY 1
+          """)
+    }
+    return try columns(database) == withNew(columns)
+  }
+
+  private static func withNew<Result>(_ body: (Database) throws -> Result) throws -> Result {
+    try DatabaseQueue().writeWithoutTransaction { database in
+      try migrate(database, path: "memory", isNew: true)
+      return try body(database)
     }
   }
 }

@@ -18,20 +18,26 @@ struct SnapshotReader {
   private var storesByRow: [Int64: StoreIdentifier] = [:]
   private var changeSetsByRow: [Int64: RowIndex.ChangeSetKey] = [:]
 
-  init(_ database: Database, _ statements: Statements, path: String) {
+  /// `lacksCommits`: the write-ahead log lost some, of unknown stores.
+  init(
+    _ database: Database, _ statements: Statements, path: String, seal: borrowing RowSeal,
+    lacksCommits: Bool
+  ) throws {
     self.database = database
     self.statements = statements
     self.path = path
+    try readAll(seal: seal)
+    if lacksCommits { lackCommits() }
   }
 
   var outline: StorageOutline {
     StorageOutline(snapshot: snapshot, changeSets: changeSets, damage: damage)
   }
 
-  mutating func readAll(seal: borrowing RowSeal) throws {
+  private mutating func readAll(seal: borrowing RowSeal) throws {
     let check = try String.fetchOne(database, sql: "PRAGMA quick_check(1)")
     guard check == "ok" else {
-      throw StorageError.damaged(path, "the database is damaged (\(check ?? "no answer"))")
+      throw StorageError.damagedDatabase(path, "the database is damaged (\(check ?? "no answer"))")
     }
     try readMeta()
     try readRecords()
@@ -51,7 +57,7 @@ struct SnapshotReader {
   }
 
   private func damagedRow(_ table: String, _ row: some CustomStringConvertible) -> StorageError {
-    .damaged(path, "row \(row) of table \(table) is damaged")
+    .damagedDatabase(path, "row \(row) of table \(table) is damaged")
   }
 
   // MARK: Tables with a copy
@@ -205,7 +211,7 @@ struct SnapshotReader {
   }
 
   /// Commits of unknown stores were lost.
-  mutating func lackCommits() {
+  private mutating func lackCommits() {
     damage.rows += 1
     damage.mayLackClock = true
     noteHits(of: index.stores.keys)

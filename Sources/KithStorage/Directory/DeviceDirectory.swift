@@ -8,6 +8,7 @@ package import KithCrypto
 /// | `lock` | locked by the process that has the directory open, and names it |
 /// | `secrets` | the device's secrets (``DeviceSecrets``) |
 /// | `kith.sqlite`, `-wal` | the database |
+/// | `kith.sqlite.damaged-1` and so on | a damaged database that was rebuilt |
 /// | `control` | the control socket, while a node runs |
 ///
 /// The directory must have mode 0700 and its files 0600. All must belong to this user, and none may
@@ -59,7 +60,8 @@ package enum DeviceDirectory {
     return PreparedDevice(reserved: reserved, secrets: secrets)
   }
 
-  /// Opens the device of a directory.
+  /// Opens the device of a directory. If its database is damaged, and everything that only this device
+  /// has can be read, the database is rebuilt (``OpenDevice/rebuilt``).
   ///
   /// Throws `missing` if there is none, `inUse` if another process has it open, and `passphrase` if
   /// one is needed or the given one is wrong.
@@ -69,7 +71,28 @@ package enum DeviceDirectory {
     let layout = Layout(path)
     let lock = try lock(layout)
     let secrets = try SecretsFile(path: layout.secrets).read(passphrase: passphrase)
-    return try open(lock, secrets: secrets)
+    do throws(StorageError) {
+      return try open(lock, secrets: secrets)
+    } catch {
+      guard let rebuilt = try rebuild(lock, secrets: secrets, after: error) else { throw error }
+      return try open(lock, secrets: secrets, rebuilt: rebuilt)
+    }
+  }
+
+  /// Opens a copy in memory, for reading on a disk that takes no writes: commits are lost.
+  ///
+  /// Throws as ``open(at:passphrase:)``.
+  package static func openCopy(
+    of path: String, passphrase: Passphrase? = nil
+  ) throws(StorageError) -> OpenDevice {
+    let layout = Layout(path)
+    try check(layout)
+    let lock = try DirectoryLock(layout, isForReading: true)
+    let secrets = try SecretsFile(path: layout.secrets).read(passphrase: passphrase)
+    let keys = secrets.makeKeys()
+    let storage = try SQLiteStorage(
+      copying: layout.database, device: keys.id, key: secrets.storage.copy())
+    return OpenDevice(keys: keys, storage: storage, lock: lock)
   }
 
   /// Changes the passphrase of the secrets; nil removes it. No node may run.
@@ -122,7 +145,7 @@ package enum DeviceDirectory {
       try Files.remove(file)
       remains.overwrite()
     }
-    for file in layout.databaseFiles + layout.newDatabaseFiles + [layout.control] {
+    for file in layout.databaseFiles + layout.newDatabaseFiles + layout.damaged + [layout.control] {
       try Files.remove(file)
     }
     try Files.synchronize(path)
@@ -130,6 +153,22 @@ package enum DeviceDirectory {
 
   package static func holdsDevice(_ path: String) -> Bool {
     Files.exists(Layout(path).secrets)
+  }
+
+  /// Whether a directory holds a device.
+  ///
+  /// - Throws: `damaged` if it holds a database without the device's secrets, which a backup may have
+  ///   left out: such a directory is not empty.
+  package static func findsDevice(_ path: String) throws(StorageError) -> Bool {
+    let layout = Layout(path)
+    if Files.exists(layout.secrets) { return true }
+    guard !Files.exists(layout.database) else { throw .lacksSecrets(layout) }
+    return false
+  }
+
+  /// Whether a directory is a folder in which devices exchange parcels, or one below it.
+  package static func isPlaceOfCarrier(_ path: String) -> Bool {
+    Files.exists(path + "/kith1") || path.split(separator: "/").contains("kith1")
   }
 
   /// The process that has the directory open, for messages to people.
@@ -143,7 +182,7 @@ package enum DeviceDirectory {
 
   package static func controlSocketPath(_ path: String) -> String { Layout(path).control }
 
-  private static func lock(_ layout: Layout) throws(StorageError) -> DirectoryLock {
+  static func lock(_ layout: Layout) throws(StorageError) -> DirectoryLock {
     try check(layout)
     let lock = try DirectoryLock(layout)
     try finishCreation(layout)
@@ -161,7 +200,7 @@ package enum DeviceDirectory {
     }
     guard Files.exists(layout.secrets) else {
       guard Files.exists(layout.database) else { throw missing(layout) }
-      throw .damaged(layout.secrets, "the file is missing, though the database is there")
+      throw .lacksSecrets(layout)
     }
     for file in layout.files { try Files.checkPrivateIfThere(file) }
   }
@@ -182,20 +221,20 @@ package enum DeviceDirectory {
   }
 
   /// Renames the database if creation ended between the two renamings.
-  fileprivate static func finishCreation(_ layout: Layout) throws(StorageError) {
+  static func finishCreation(_ layout: Layout) throws(StorageError) {
     guard !Files.exists(layout.database), Files.exists(layout.newDatabase) else { return }
     try Files.rename(layout.newDatabase, to: layout.database)
     try Files.synchronize(layout.directory)
   }
 
-  fileprivate static func open(
-    _ lock: DirectoryLock, secrets: consuming DeviceSecrets
+  static func open(
+    _ lock: DirectoryLock, secrets: borrowing DeviceSecrets, rebuilt: RebuiltDatabase? = nil
   ) throws(StorageError) -> OpenDevice {
     let keys = secrets.makeKeys()
     let storage = try SQLiteStorage(
       path: lock.layout.database, device: keys.id, key: secrets.storage.copy(), lock: lock,
       isNew: false)
-    return OpenDevice(keys: keys, storage: storage, lock: lock)
+    return OpenDevice(keys: keys, storage: storage, lock: lock, rebuilt: rebuilt)
   }
 }
 
@@ -256,6 +295,21 @@ struct Layout {
   /// Files with secrets or data, or that decide about the owner.
   var files: [String] {
     [secrets, newSecrets, lock, database, database + "-wal"] + newDatabaseFiles
+  }
+
+  /// The names of damaged databases that were rebuilt, with their logs, in order.
+  var damaged: [String] {
+    (1...Self.mostDamaged).flatMap { number in
+      ["", "-wal"].map { "\(database).damaged-\(number)\($0)" }
+    }.filter(Files.exists)
+  }
+
+  /// The databases that are kept for a person to remove. A disk that damages more is broken.
+  static let mostDamaged = 4
+
+  /// Nil if so many are kept already.
+  var nextDamaged: String? {
+    (1...Self.mostDamaged).map { "\(database).damaged-\($0)" }.first { !Files.exists($0) }
   }
 
   /// That SQLite makes.

@@ -22,11 +22,12 @@ package final class DirectoryLock: Sendable {
   let layout: Layout
   private let state: Mutex<State>
 
-  /// Throws `inUse` with the owner.
-  init(_ layout: Layout) throws(StorageError) {
+  /// Throws `inUse` with the owner. If `isForReading`, the file must exist, and does not change.
+  init(_ layout: Layout, isForReading: Bool = false) throws(StorageError) {
     self.layout = layout
     let path = layout.lock
-    let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    let flags = isForReading ? O_RDONLY : O_RDWR | O_CREAT
+    let descriptor = Glibc.open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw .system("open it", path, errno: errno) }
     let content = Self.read(descriptor)
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
@@ -39,7 +40,7 @@ package final class DirectoryLock: Sendable {
     let generation = Self.read(descriptor).generation
     state = Mutex(State(descriptor: descriptor, generation: generation))
     // Names the new owner. A directory without a generation gets one with its database.
-    if let generation { try write(generation) }
+    if let generation, !isForReading { try write(generation) }
   }
 
   deinit { release() }

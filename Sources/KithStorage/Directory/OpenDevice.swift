@@ -5,9 +5,14 @@ package import KithCore
 package final class OpenDevice: Sendable {
   package let keys: DeviceKeys
   package let storage: SQLiteStorage
+  /// Nil unless opening found damage for which it made a new database.
+  package let rebuilt: RebuiltDatabase?
   private let lock: DirectoryLock
 
-  init(keys: DeviceKeys, storage: SQLiteStorage, lock: DirectoryLock) {
+  init(
+    keys: DeviceKeys, storage: SQLiteStorage, lock: DirectoryLock, rebuilt: RebuiltDatabase? = nil
+  ) {
+    self.rebuilt = rebuilt
     self.keys = keys
     self.storage = storage
     self.lock = lock

@@ -87,18 +87,23 @@ struct JudgementTests {
 
   @Test func `a directory that can be opened is good, and what is wrong with it is told`() throws {
     let check = DirectoryCheck()
-    let running = check.findings(true, of: running(report(problems: ["The disk is bad."])))
+    let running = check.findings(
+      .init(isUnderPassphrase: true), of: running(report(problems: ["The disk is bad."])))
     #expect(running.map(\.verdict) == [.good, .problem])
     #expect(running[0].seen.contains("process 7") && running[0].seen.contains("under a passphrase"))
     #expect(running[1].advice == "The disk is bad.")
-    let opened = check.findings(false, of: patient(.opened(report())))
-    #expect(opened.map(\.verdict) == [.good, .note])
-    #expect(check.findings(nil, of: patient(.none)).map(\.verdict) == [.note])
+    let opened = check.findings(
+      .init(isUnderPassphrase: false, damaged: ["/d/kith.sqlite.damaged-1"]),
+      of: patient(.opened(report())))
+    #expect(opened.map(\.verdict) == [.good, .note, .note])
+    #expect(opened[2].seen.contains("damaged-1"))
+    #expect(check.findings(.init(), of: patient(.none)).map(\.verdict) == [.note])
     let damaged = KithError(.damaged, "It is torn.", path: "/d/kith.sqlite")
-    let broken = check.findings(false, of: patient(.failed(damaged)))
+    let broken = check.findings(.init(isUnderPassphrase: false), of: patient(.failed(damaged)))
     #expect(broken.map(\.verdict) == [.problem])
     #expect(broken[0].advice == "/d/kith.sqlite: It is torn.")
-    let locked = check.findings(true, of: patient(.failed(KithError(.passphrase, "Give it."))))
+    let locked = check.findings(
+      .init(isUnderPassphrase: true), of: patient(.failed(KithError(.passphrase, "Give it."))))
     #expect(locked.map(\.verdict) == [.unknown])
   }
 
@@ -154,7 +159,9 @@ struct JudgementTests {
       #expect(wrong.map(\.verdict) == [.note, .problem])
       #expect(wrong[1].advice?.hasPrefix("Wrong") == true)
       #expect(wrong[1].advice?.contains("\u{1B}") == false)
-      #expect(DirectoryCheck().findings(true, of: running(report)).map(\.verdict) == [.good])
+      #expect(
+        DirectoryCheck().findings(.init(isUnderPassphrase: true), of: running(report)).map(
+          \.verdict) == [.good])
     }
   }
 

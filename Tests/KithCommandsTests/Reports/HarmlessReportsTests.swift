@@ -229,7 +229,8 @@ struct HarmlessReportsTests {
         directory: hostile, port: 4_114, nowMilliseconds: now,
         device: isRunning ? .running(status) : .opened(status))
       let findings =
-        DirectoryCheck().findings(false, of: patient) + RosterCheck().findings((), of: patient)
+        DirectoryCheck().findings(.init(isUnderPassphrase: false, damaged: [hostile]), of: patient)
+        + RosterCheck().findings((), of: patient)
         + VersionsCheck().findings((), of: patient)
         + CarrierCheck().findings(status.carriers, of: patient)
       reports.append(("doctor", DoctorReport(findings: findings).text))

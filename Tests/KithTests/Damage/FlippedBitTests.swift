@@ -61,6 +61,13 @@ struct FlippedBitTests {
     }
 
     var database: String { victim + "/kith.sqlite" }
+
+    /// The files that are put back before each flip.
+    var files: [String] { [database, victim + "/lock"] }
+
+    var saved: [Data] {
+      get throws { try files.map { try Data(contentsOf: URL(fileURLWithPath: $0)) } }
+    }
   }
 
   private enum Outcome: String {
@@ -106,6 +113,15 @@ struct FlippedBitTests {
     try file.write(contentsOf: [byte ^ (1 << UInt8(bit))])
   }
 
+  /// Puts the files back, and removes the log and the databases that were made anew.
+  private func restoreAll(_ pair: Pair, _ saved: [Data]) throws {
+    for (path, bytes) in zip(pair.files, saved) { try restore(path, bytes) }
+    for name in try FileManager.default.contentsOfDirectory(atPath: pair.victim)
+    where name.hasPrefix("kith.sqlite") && name != "kith.sqlite" {
+      try FileManager.default.removeItem(atPath: pair.victim + "/" + name)
+    }
+  }
+
   /// Puts a file's bytes back, in place.
   private func restore(_ path: String, _ bytes: Data) throws {
     let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
@@ -120,14 +136,12 @@ struct FlippedBitTests {
 
   private func checkRegions() async throws {
     let pair = try await Pair()
-    let files = ["kith.sqlite", "lock"].map { pair.victim + "/" + $0 }
-    let saved = try files.map { try Data(contentsOf: URL(fileURLWithPath: $0)) }
+    let saved = try pair.saved
     let seed = testSeed("flipped bits")
     var random = SeededEntropy(seed: seed)
     var counts: [Outcome: Int] = [:]
     for start in stride(from: 0, to: saved[0].count, by: 512) {
-      for (path, bytes) in zip(files, saved) { try restore(path, bytes) }
-      try? FileManager.default.removeItem(atPath: pair.database + "-wal")
+      try restoreAll(pair, saved)
       let offset = start + Int.random(in: 0..<min(512, saved[0].count - start), using: &random)
       let bit = Int.random(in: 0..<8, using: &random)
       try flip(pair.database, at: offset, bit: bit)
@@ -137,6 +151,59 @@ struct FlippedBitTests {
     }
     print("flipped bits, one for each 512 bytes: \(text(counts))")
     #expect(counts[.same] ?? 0 > 0)
+  }
+
+  @Test func `a damaged structure is mended beside a device that has everything`() async throws {
+    try await withTaskExecutorPreference(OwnThread()) { try await checkStructure() }
+  }
+
+  private func checkStructure() async throws {
+    let pair = try await Pair()
+    let saved = try pair.saved
+    let seed = testSeed("damaged structure")
+    var random = SeededEntropy(seed: seed)
+    var counts: [Outcome: Int] = [:]
+    var healed = 0
+    for round in 0..<60 {
+      try restoreAll(pair, saved)
+      let page = Int.random(in: 0..<saved[0].count / 4_096, using: &random)
+      let offset =
+        page == 0
+        ? Int.random(in: 0..<140, using: &random)
+        : page * 4_096
+          + [0, Int.random(in: 1..<12, using: &random), Int.random(in: 8..<40, using: &random)][
+            round % 3]
+      let bit = Int.random(in: 0..<8, using: &random)
+      try flip(pair.database, at: offset, bit: bit)
+      let place: Comment = "seed \(seed), bit \(bit) of byte \(offset)"
+      let outcome = try await look(pair)
+      counts[outcome, default: 0] += 1
+      #expect(outcome != .silent, place)
+      guard outcome == .said, healed < 8 else { continue }
+      healed += 1
+      try await checkReturn(pair, place)
+    }
+    print("flipped bits of the structure: \(text(counts))")
+    #expect(healed > 3 && counts[.refused] ?? 0 < 10)
+  }
+
+  /// Beside a device that has everything, the data comes back, and both have the same.
+  private func checkReturn(_ pair: Pair, _ place: Comment) async throws {
+    let healthy = try await Nodes.open(pair.healthy)
+    try await running(healthy) {
+      let victim = try await Nodes.open(pair.victim, peers: healthy.listeningAddresses)
+      try await running(victim) {
+        try await eventually {
+          !victim.status.stores.contains { $0.missing != nil }
+            && victim.status.stores.map(\.digest) == healthy.status.stores.map(\.digest)
+        }
+        #expect(healthy.status.counters.rejected == 0, place)
+        #expect(victim.status.counters.rejected == 0, place)
+      }
+      try victim.close()
+    }
+    try healthy.close()
+    #expect(try await look(pair) == .same, place)
   }
 
   /// The contents of rows, by kind: bytes that are in the file in one piece. And the most entries
@@ -175,8 +242,7 @@ struct FlippedBitTests {
   private func checkRows() async throws {
     let pair = try await Pair()
     let (rows, mostEntries) = try await rows(of: pair)
-    let files = ["kith.sqlite", "lock"].map { pair.victim + "/" + $0 }
-    let saved = try files.map { try Data(contentsOf: URL(fileURLWithPath: $0)) }
+    let saved = try pair.saved
     var counts: [String: [Outcome: Int]] = [:]
     var healed: Set<String> = []
     for (name, bytes) in rows {
@@ -185,8 +251,7 @@ struct FlippedBitTests {
       var search = saved[0].startIndex..<saved[0].endIndex
       while let place = saved[0].range(of: piece, in: search) {
         search = place.upperBound..<saved[0].endIndex
-        for (path, bytes) in zip(files, saved) { try restore(path, bytes) }
-        try? FileManager.default.removeItem(atPath: pair.database + "-wal")
+        try restoreAll(pair, saved)
         try flip(pair.database, at: place.lowerBound + piece.count / 2, bit: 0)
         let outcome = try await look(pair)
         counts[name, default: [:]][outcome, default: 0] += 1
