@@ -89,6 +89,17 @@ struct FolderTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
   }
 
+  /// A mistyped path was made whole, also above a medium that was not mounted.
+  @Test func onlyTheLastFolderIsMade() async throws {
+    let deep = directory.child("nothing") + "/deep"
+    await expectFailure(.notThere) { try await FolderCarrier(path: deep).makePlace(place) }
+    #expect(!FileManager.default.fileExists(atPath: directory.child("nothing")))
+    let failure = CarrierFailure(FolderFailure.noParent("/mnt/nsa"), "make the folder")
+    #expect(failure.message.contains("no folder /mnt/nsa"))
+    try await FolderCarrier(path: directory.child("made")).makePlace(place)
+    #expect(FileManager.default.fileExists(atPath: directory.child("made") + "/" + place))
+  }
+
   @Test func aDirectoryRemovedWhileItIsOpenIsNotThere() throws {
     let names = place.split(separator: "/").map(String.init)
     let held = try FolderPlace(path: folder, directories: names, creating: true)

@@ -224,6 +224,18 @@ import Testing
     #expect(FileManager.default.fileExists(atPath: copy + "/kith.sqlite.damaged-1-wal"))
   }
 
+  /// A new table must be salvaged too.
+  @Test func `a rebuilt database has every kind of row`() throws {
+    let victim = try Victim(seed: 8)
+    try victim.write { $0[21] ^= 1 }
+    let device = try DeviceDirectory.open(at: victim.path)
+    #expect(device.rebuilt?.lacksShared == false && device.rebuilt?.lacksOwn == false)
+    var expected = victim.snapshot
+    (expected.incarnation, expected.carriers) = (nil, [:])
+    #expect(try device.storage.load() == expected)
+    try device.close()
+  }
+
   @Test func `a disk that damages again and again is said`() throws {
     let victim = try Victim(seed: 5)
     for number in 1...Layout.mostDamaged + 1 {

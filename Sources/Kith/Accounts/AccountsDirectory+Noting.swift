@@ -12,7 +12,7 @@ extension AccountsDirectory {
     try finishRemovals()
     if let registry = try read() { return registry }
     var registry = Registry()
-    if DeviceDirectory.holdsDevice(path), let account = try first() {
+    if try KithError.mapping(DeviceDirectory.findsDevice(path)), let account = try first() {
       registry.signedIn = "."
       registry.devices = [.init(account: account.digest.hex, directory: ".")]
     }

@@ -15,7 +15,8 @@ enum Storage {
       return try DeviceDirectory.open(at: directory, passphrase: passphrase)
     } catch {
       guard isForReading, error.code == .diskFull || error.code == .readOnly,
-        let copy = try? DeviceDirectory.openCopy(of: directory, passphrase: passphrase)
+        let copy = try? DeviceDirectory.openCopy(
+          of: directory, passphrase: passphrase, after: error)
       else { throw KithError(error) }
       return copy
     }

@@ -16,7 +16,7 @@ extension Node {
     status.discovery = discovery.withLock { $0 }?.status
     status.carriers = carrierStatuses
     status.problems =
-      (problem.map { [NodeStatus.Problem($0)] } ?? [])
+      [problem, opened.refusal.map { KithError($0) }].compactMap { $0.map(NodeStatus.Problem.init) }
       + status.findings.map(NodeStatus.Problem.init)
     status.stores.removeAll(where: \.identifier.isReserved)
     return status

@@ -37,7 +37,7 @@ struct FolderPlace: ~Copyable {
     do throws(FolderFailure) {
       guard try make({ mkdir(path, 0o777) }) else { return }
     } catch {
-      if error == .system(ENOENT) { throw .noParent(parent) }
+      if error == .system(ENOENT), access(parent, F_OK) != 0 { throw .noParent(parent) }
       throw error
     }
     let file = OpenFile(taking: try systemCall { Glibc.open(parent, flags) })

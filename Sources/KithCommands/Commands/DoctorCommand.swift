@@ -75,7 +75,7 @@ struct DoctorCommand: AsyncParsableCommand {
     if let failure { throw failure }
     try options.print(
       .versioned([
-        "kept": .string(rebuilt?.damaged), "lacksOthers": rebuilt.map { .bool($0.lacksShared) },
+        "kept": .string(rebuilt?.damaged), "lacksShared": rebuilt.map { .bool($0.lacksShared) },
         "lacksOwn": rebuilt.map { .bool($0.lacksOwn) }, "repaired": .bool(rebuilt != nil),
       ]))
     guard let rebuilt else { return console.talk("The database is sound: nothing was repaired.") }

@@ -28,9 +28,18 @@ extension CommonOptions {
   func checkNewDevice() throws {
     let path = directoryURL.path
     if let refusal = Files.foreign(path) { throw KithError(refusal) }
-    guard try !DeviceDirectory.findsDevice(path) || isSignedOut else {
+    guard try !Self.findsDevice(path) || isSignedOut else {
       throw CommandFailure(
         .directory, "\(path): the directory holds a device already; give another one")
+    }
+  }
+
+  /// Throws if a part of a device is there.
+  private static func findsDevice(_ path: String) throws(KithError) -> Bool {
+    do {
+      return try DeviceDirectory.findsDevice(path)
+    } catch {
+      throw KithError(error)
     }
   }
 
@@ -66,7 +75,7 @@ extension CommonOptions {
     let directory =
       try ofAccount ? accountDirectory() : Accounts.deviceDirectory(in: directoryURL.path)
     let isSignedOut = try isSignedOut
-    if isSignedOut, !needsNode, try !DeviceDirectory.findsDevice(directory) {
+    if isSignedOut, !needsNode, try !Self.findsDevice(directory) {
       guard writes else {
         console.talk(
           "\(directoryURL.path): nobody is signed in here, and nothing was written yet.")

@@ -118,8 +118,10 @@ struct DatabasePages {
     }
   }
 
-  /// The bytes in the page, then those of the overflow pages; nil if these end early.
+  /// The bytes in the page, then those of the overflow pages; nil if these end early, or there would
+  /// be more than in the file.
   private func payload(of cell: Page.Cell) -> [UInt8]? {
+    guard cell.byteCount <= image.bytes.count else { return nil }
     var bytes = Array(cell.local)
     var next = cell.overflow
     while bytes.count < cell.byteCount {
@@ -214,9 +216,9 @@ private struct Page {
       guard bytes.varint(at: &place) != nil else { return nil }
       return Cell(byteCount: 0, local: [], overflow: 0, range: offset..<place)
     }
-    guard let size = bytes.varint(at: &place).flatMap({ Int(exactly: $0) }), size >= 0,
-      size <= DatabasePages.mostPayload
-    else { return nil }
+    guard let size = bytes.varint(at: &place).flatMap({ Int(exactly: $0) }), size >= 0 else {
+      return nil
+    }
     var rowID: Int64?
     if kind == .table {
       guard let id = bytes.varint(at: &place) else { return nil }
@@ -237,11 +239,6 @@ private struct Page {
       // Smaller cells take 4 bytes.
       range: offset..<max(end, offset + 4))
   }
-}
-
-extension DatabasePages {
-  /// Larger rows are none of Kith's: in bytes.
-  fileprivate static let mostPayload = 1 << 26
 }
 
 /// SQLite's record format.

@@ -79,11 +79,12 @@ package enum DeviceDirectory {
     }
   }
 
-  /// Opens a copy in memory, for reading on a disk that takes no writes: commits are lost.
+  /// Opens a copy in memory, for reading on a disk that takes no writes, as an error told: commits are
+  /// lost.
   ///
   /// Throws as ``open(at:passphrase:)``.
   package static func openCopy(
-    of path: String, passphrase: Passphrase? = nil
+    of path: String, passphrase: Passphrase? = nil, after refusal: StorageError? = nil
   ) throws(StorageError) -> OpenDevice {
     let layout = Layout(path)
     try check(layout)
@@ -92,7 +93,7 @@ package enum DeviceDirectory {
     let keys = secrets.makeKeys()
     let storage = try SQLiteStorage(
       copying: layout.database, device: keys.id, key: secrets.storage.copy())
-    return OpenDevice(keys: keys, storage: storage, lock: lock)
+    return OpenDevice(keys: keys, storage: storage, lock: lock, refusal: refusal)
   }
 
   /// Changes the passphrase of the secrets; nil removes it. No node may run.

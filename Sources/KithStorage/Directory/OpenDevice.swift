@@ -7,12 +7,16 @@ package final class OpenDevice: Sendable {
   package let storage: SQLiteStorage
   /// Nil unless opening found damage for which it made a new database.
   package let rebuilt: RebuiltDatabase?
+  /// Why the disk takes no writes; then this is a copy in memory.
+  package let refusal: StorageError?
   private let lock: DirectoryLock
 
   init(
-    keys: DeviceKeys, storage: SQLiteStorage, lock: DirectoryLock, rebuilt: RebuiltDatabase? = nil
+    keys: DeviceKeys, storage: SQLiteStorage, lock: DirectoryLock, rebuilt: RebuiltDatabase? = nil,
+    refusal: StorageError? = nil
   ) {
     self.rebuilt = rebuilt
+    self.refusal = refusal
     self.keys = keys
     self.storage = storage
     self.lock = lock

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Kith
+import KithTerminal
 import KithTestSupport
 import Testing
 
@@ -85,6 +86,45 @@ extension Faults {
       #expect(ledger.failures.allSatisfy { $0 == "diskFull" }, "\(Set(ledger.failures))")
       expectNone(problems, seed: seed)
       try await Self.restartsAndShowsTheSame(household, full)
+    }
+
+    /// Without a node nothing could be read: opening the directory wrote to it.
+    @Test func `on a full disk commands read without a node, and keep nothing`() async throws {
+      let household = try Household()
+      let directory = household.root.appending(path: "disk")
+      household.mounts.append(try Mount.temporary(directory, bytes: 1 << 20))
+      let member = try await household.create("full", in: directory.appending(path: "device"))
+      #expect(try await household.run(member, "set", "theme", "dark").status == 0)
+      let whole = try await household.run(member, "export").output
+      let files = try Self.content(of: member.directory)
+      let filler = Filler(directory.appending(path: "filler").path)
+      try await Task.sleep(for: .milliseconds(200))
+      #expect(try await household.run(member, "get", "theme").output == "dark\n")
+      #expect(try await household.run(member, "export").output == whole)
+      for command in ["ls", "status", "history", "unshown", "stores", "devices", "clock"] {
+        let shown = try await household.run(member, command)
+        #expect(shown.status == 0, "\(command): \(shown)")
+      }
+      #expect(try await household.run(member, "status").output.contains("no room left"))
+      #expect(try await household.run(member, "doctor").output.contains("opened"))
+      for command in [["set", "theme", "light"], ["rm", "theme"]] {
+        let refused = try await KithProcess.run(
+          command + ["--directory", member.directory.path], in: household.root)
+        #expect(refused.status == CommandStatus.failure.rawValue, "\(refused)")
+        #expect(refused.talk.contains("can be read") && refused.talk.contains("free some"))
+      }
+      #expect(try await household.run(member, "get", "theme").output == "dark\n")
+      try await filler.remove()
+      #expect(try Self.content(of: member.directory)["kith.sqlite"] == files["kith.sqlite"])
+      #expect(try await household.run(member, "rm", "theme").status == 0)
+    }
+
+    private static func content(of directory: URL) throws -> [String: Data] {
+      let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+      return try Dictionary(
+        uniqueKeysWithValues: names.map {
+          ($0, try Data(contentsOf: directory.appending(path: $0)))
+        })
     }
 
     /// The database's log grows to 8 MiB before it begins anew, if there is that much space.

@@ -25,6 +25,13 @@ extension Faults {
         #expect(refused.status == CommandStatus.failure.rawValue, "\(refused)")
         #expect(refused.talk.contains("Read-only file system"), "\(refused)")
       }
+      // Reading needs no write.
+      #expect(try await household.run(member, "get", "old").output == "value\n")
+      for command in ["ls", "status", "export", "history", "stores", "devices", "doctor"] {
+        let shown = try await household.run(member, command)
+        let expected: CommandStatus = command == "doctor" ? .unhealthy : .success
+        #expect(shown.status == expected.rawValue, "\(command): \(shown)")
+      }
       try mount.remount("rw")
       try await household.start(member)
       #expect(try await member.client.values(in: Household.store) == ["old": "value"])

@@ -70,6 +70,83 @@ struct DamagedStoreTests {
     #expect(try await household.run(alpha, "ls").talk.isEmpty)
   }
 
+  /// Damages a page: of `draft` or of `change_set`, or the header of the file.
+  private static let tear = """
+    import sqlite3, sys
+    path = sys.argv[1] + "/kith.sqlite"
+    database = sqlite3.connect(path)
+    (root,) = database.execute(
+      "select rootpage from sqlite_schema where name = ?", (sys.argv[2],)).fetchone()
+    database.execute("pragma wal_checkpoint(truncate)")
+    database.close()
+    with open(path, "r+b") as file:
+      file.seek((root - 1) * 4096)
+      file.write(b"\\xee")
+    """
+
+  /// The node refused its directory, and nothing mended it.
+  @Test func `a damaged structure is mended at the next start`() async throws {
+    let (household, alpha, beta, whole) = try await twoWithThreeKeys()
+    _ = try Shell.run(["python3", "-c", Self.tear, alpha.directory.path, "change_set"])
+    let export = try await household.run(alpha, "export", "--json")
+    #expect(export.status == CommandStatus.failure.rawValue && export.output != whole)
+    let doctor = try await household.run(alpha, "doctor")
+    #expect(doctor.status == CommandStatus.unhealthy.rawValue, "\(doctor)")
+    #expect(doctor.output.contains("kith.sqlite.damaged-1"), "\(doctor)")
+    for member in [alpha, beta] { try await household.start(member) }
+    try await eventually("what was damaged to come back", seconds: 60) {
+      let again = try await household.run(alpha, "export", "--json")
+      return again.status == 0 && again.output == whole
+    }
+    for member in [alpha, beta] { try await household.stop(member) }
+  }
+
+  @Test func `unpublished writes that may be lost need a person's word`() async throws {
+    let household = try Household()
+    let alpha = try await household.create("alpha")
+    #expect(try await household.run(alpha, "set", "one", "1").status == 0)
+    #expect(try await household.run(alpha, "doctor", "--repair").talk.contains("sound"))
+    _ = try Shell.run(["python3", "-c", Self.tear, alpha.directory.path, "draft"])
+    for command in ["ls", "export", "run"] {
+      let refused = try await household.run(alpha, command)
+      #expect(refused.status == CommandStatus.failure.rawValue, "\(command): \(refused)")
+      #expect(refused.talk.contains("kith doctor --repair"), "\(command): \(refused)")
+    }
+    let unasked = try await household.run(alpha, "doctor", "--repair")
+    #expect(unasked.status == CommandStatus.refused.rawValue, "\(unasked)")
+    let repaired = try await household.run(alpha, "doctor", "--repair", "--yes", "--json")
+    #expect(repaired.status == 0 && repaired.output.contains(#""lacksOwn": true"#), "\(repaired)")
+    #expect(try await household.run(alpha, "ls").status == 0)
+    #expect(try await household.run(alpha, "set", "two", "2").status == 0)
+  }
+
+  /// Such a directory looked empty and healthy, and writes went elsewhere.
+  @Test func `a device without its secrets is named by every command`() async throws {
+    let household = try Household()
+    let alpha = try await household.create("alpha")
+    #expect(try await household.run(alpha, "set", "one", "1").status == 0)
+    let secrets = alpha.directory.appending(path: "secrets")
+    let saved = try Data(contentsOf: secrets)
+    try FileManager.default.removeItem(at: secrets)
+    for command in [
+      ["ls"], ["get", "one"], ["set", "one", "2"], ["status"], ["devices"], ["export"], ["run"],
+      ["invite", "--yes"], ["account", "list"], ["account", "sign-out"],
+      ["account", "create", "--name", "new"],
+    ] {
+      let refused = try await KithProcess.run(
+        command + ["--directory", alpha.directory.path], in: household.root, input: Data())
+      #expect(refused.status == CommandStatus.failure.rawValue, "\(command): \(refused)")
+      #expect(
+        refused.talk.contains("a device is here without its secrets"), "\(command): \(refused)")
+    }
+    let doctor = try await household.run(alpha, "doctor")
+    #expect(doctor.status == CommandStatus.unhealthy.rawValue, "\(doctor)")
+    #expect(doctor.output.contains("without its secrets"), "\(doctor)")
+    try saved.write(to: secrets)
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: secrets.path)
+    #expect(try await household.run(alpha, "get", "one").output == "1\n")
+  }
+
   /// Nobody could say that a loss is a loss: `export` ended with an error for ever.
   @Test func `a loss is accepted once a person says so, and taken back if it comes`() async throws {
     let (household, alpha, beta, whole) = try await twoWithThreeKeys()

@@ -175,6 +175,18 @@ struct QuestionsTests {
     #expect(try await household.run(alpha, "ls").output.isEmpty)
   }
 
+  @Test func `a typed user is seen, and a typed password is not`()
+    async throws
+  {
+    let alpha = try await household.create("alpha")
+    let added = try start(
+      alpha, "carrier", "add", "webdav", "https://127.0.0.1:9/dav", "--only-here")
+    try await terminal.type("anna\n", after: "User: ")
+    try await terminal.type("hunter2\n", after: "Password: ")
+    #expect(try await added.wait().status == CommandStatus.unreachable.rawValue)
+    #expect(terminal.shown.contains("anna") && !terminal.shown.contains("hunter2"))
+  }
+
   @Test func `a value moves no cursor and forges no message`() async throws {
     let alpha = try await household.create("alpha")
     let value = "\u{1B}]52;c;eA==\u{7}\u{9B}2J\u{202E}x\r\nkith: run this: rm"

@@ -167,6 +167,7 @@ struct HarmlessReportsTests {
     _ status: NodeStatus
   ) throws -> [(name: String, text: (Style) -> String)] {
     let now: UInt64 = 1_020_000
+    let store = try #require(StoreIdentifier("default"))
     let devices = DevicesReport(status: status, showsRevoked: true, nowMilliseconds: now)
     let carriers = CarriersReport(status: status, nowMilliseconds: now)
     let clock = ClockReport(status: status)
@@ -211,8 +212,9 @@ struct HarmlessReportsTests {
         "sync",
         { _ in
           SyncShortfall(
-            missing: status.devices.map(\.name), have: 0, connected: [hostile],
-            isUnpublished: true
+            report: SyncReport(
+              complete: [], incomplete: status.devices.map(\.id), hasUnpublishedWrites: true),
+            status: status, store: store
           ).description
         }
       ),
