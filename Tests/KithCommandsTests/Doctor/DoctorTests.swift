@@ -160,7 +160,8 @@ extension Faults {
       chmod(member.directory.path, 0o700)
       let database = member.directory.appending(path: "kith.sqlite").path
       let descriptor = open(database, O_WRONLY)
-      pwrite(descriptor, [UInt8](repeating: 0xFF, count: 8_192), 8_192, 0)
+      // All of it: a part would be mended.
+      pwrite(descriptor, [UInt8](repeating: 0xFF, count: 1 << 18), 1 << 18, 0)
       close(descriptor)
       let damaged = try await ask(
         household, member.directory, "--port", "0", "--passphrase-file", file.path)
