@@ -65,7 +65,7 @@ struct Salvage {
     case (.named, .table, 9): return takeStore(columns)
     case (.changeSets, .index, 5):
       return takeCounter(columns, isLost: pages.trees["lost"]?.pages.contains(row.page) == true)
-    case (.changeSets, .table, 5): return takeLoss(columns)
+    case (.changeSets, .table, 5): return takeLoss(columns) ?? takeHorizon(columns)
     case (.changeSets, .table, 13): return takeChangeSet(columns)
     case (.dependent, .table, 4): return takeEntry(columns) ?? takePastValue(columns, seal)
     case (.dependent, .table, 6): return takeDraft(columns, seal)
@@ -207,6 +207,18 @@ extension Salvage {
     snapshot.stores[store]?.loss = StoreLoss(
       changeSets: Int(numbers[0]), entries: Int(numbers[1]), isAccepted: numbers[2] != 0)
     return "loss"
+  }
+}
+
+extension Salvage {
+  /// If it is missing, other devices tell it again.
+  private mutating func takeHorizon(_ columns: [Argument]) -> String? {
+    guard Self.isConfirmed(columns), let store = columns[0].number.flatMap({ storesByRow[$0] }),
+      let horizon = Horizon(columns[1...3]),
+      horizon.clock >= snapshot.stores[store]?.horizon.clock ?? .zero
+    else { return nil }
+    snapshot.stores[store]?.horizon = horizon
+    return "horizon"
   }
 }
 

@@ -190,14 +190,10 @@ struct SnapshotReader {
   /// If a row is damaged, other devices tell the horizon again.
   private mutating func readHorizons() throws {
     for row in try soundRows(of: "horizon") {
-      guard let store = row[0].number.flatMap({ storesByRow[$0] }), let clock = row[1].number,
-        let isBelow = row[2].number, let unseen = row[3].bytes
+      guard let store = row[0].number.flatMap({ storesByRow[$0] }),
+        let horizon = Horizon(row[1...3])
       else { throw damagedRow("horizon", row[0].number ?? 0) }
-      snapshot.stores[store]?.horizon = Horizon(
-        clock: HybridTime(rawValue: UInt64(bitPattern: clock)), isBelow: isBelow != 0,
-        unseen: stride(from: 0, to: unseen.count, by: 32).compactMap {
-          try? DeviceID(unseen[$0..<min($0 + 32, unseen.count)])
-        })
+      snapshot.stores[store]?.horizon = horizon
     }
   }
 
@@ -358,6 +354,21 @@ struct SnapshotReader {
       snapshot.stores[store]?.pastValues[number] = bytes
       index.pastValues[key] = id
     }
+  }
+}
+
+extension Horizon {
+  /// Columns: `clock, is_below, unseen`.
+  init?(_ columns: ArraySlice<Argument>) {
+    let columns = Array(columns)
+    guard columns.count == 3, let clock = columns[0].number, let isBelow = columns[1].number,
+      let unseen = columns[2].bytes
+    else { return nil }
+    self.init(
+      clock: HybridTime(rawValue: UInt64(bitPattern: clock)), isBelow: isBelow != 0,
+      unseen: stride(from: 0, to: unseen.count, by: 32).compactMap {
+        try? DeviceID(unseen[$0..<min($0 + 32, unseen.count)])
+      })
   }
 }
 

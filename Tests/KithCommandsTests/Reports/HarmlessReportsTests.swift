@@ -72,6 +72,7 @@ struct HarmlessReportsTests {
     store.missing = StoreLoss(changeSets: 1, entries: 2)
     store.heldBy = [id(11)]
     store.policyMismatches = [id(11)]
+    store.removalsUnseenBy = [id(11)]
     status.stores = [store]
     var failing = NodeStatus.Carrier(kind: "webdav", location: "https://x/", isShared: true)
     failing.problem = "The server says no."
