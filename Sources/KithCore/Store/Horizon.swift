@@ -26,6 +26,7 @@ extension StoreReplica {
   /// device's data is withheld. `isKnown`: this device has kept that change set, and not another one
   /// of its sequence.
   func isForgotten(_ kept: KeptEntry, in changeSet: ChangeSet, isKnown: Bool) -> Bool {
+    if isForgottenRemoval(kept, in: changeSet) { return true }
     guard !kept.entry.isRemoval, kept.entry.stamp.clock <= horizon.clock,
       log.isCovered(changeSet.header), !log.hasLost, unreadable.isEmpty, !log.holdsWithheld,
       isKnown || !log.isOtherSide(changeSet)
@@ -33,6 +34,13 @@ extension StoreReplica {
     var slot = state.slots[kept.entry.key]
     guard let outcome = slot?.merge(kept) else { return true }
     return if case .kept = outcome { true } else { false }
+  }
+
+  /// Whether a covered removal comes back that removes nothing here. It would be forgotten again at
+  /// once, and passed on without end.
+  private func isForgottenRemoval(_ kept: KeptEntry, in changeSet: ChangeSet) -> Bool {
+    kept.entry.isRemoval && changeSet.header.clock <= horizon.clock
+      && log.isCovered(changeSet.header) && state.slots[kept.entry.key] == nil
   }
 
   /// Publishes the removals of forgotten values again.

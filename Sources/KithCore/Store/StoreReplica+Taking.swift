@@ -199,11 +199,12 @@ extension StoreReplica {
     intake.outcome.mutations += log.drop(dropped, in: identifier)
   }
 
-  /// Leaves out a value that a forgotten removal had removed, and notes it.
+  /// Leaves out a value that a forgotten removal had removed, and notes it; or that removal.
   private func forgets(
     _ kept: KeptEntry, in changeSet: ChangeSet, isKnown: Bool, noting intake: inout Intake
   ) -> Bool {
     guard isForgotten(kept, in: changeSet, isKnown: isKnown) else { return false }
+    if kept.entry.isRemoval { return true }
     if let other = intake.forgotten[kept.entry.key], !KeptEntry.isOlder(other, than: kept) {
       return true
     }

@@ -301,6 +301,34 @@ import Testing
       alone.devices[0].replica.status().stores.first?.removalsUnseenBy == [alone.id(1)])
   }
 
+  /// Found by the simulator: each took in what the other passed on, forgot it, and took it in again.
+  @Test func `forgotten removals were passed on without end`() throws {
+    let world = try TestWorld(devices: 3, seed: 714)
+    world.connectAll()
+    world.settle()
+    world.write([set("a", 1), set("b", 2)], on: 0)
+    world.settle()
+    limitRemovals(in: world)
+    // This one sends removals that the others have forgotten.
+    world.devices[2].replica.removalLimit = 2 * Self.limit
+    for number in 0..<3 * Self.limit {
+      world.now.wallMilliseconds += 1_000
+      world.write([set("other \(number)", 1)], on: 0)
+      world.settle()
+      world.write([remove("other \(number)")], on: 0)
+      world.settle()
+    }
+    let lost = try #require(
+      world.devices[1].disk.stores[TestWorld.store]?.changeSets.first { $0.key.sequence == 1 }?.key)
+    world.devices[1].disk.apply(.removeEntry(TestWorld.store, lost, index: 1))
+    try world.restart(1)
+    limitRemovals(in: world)
+    world.devices[2].replica.removalLimit = 2 * Self.limit
+    world.connectAll()
+    world.settle(limit: 20_000)
+    #expect(world.digest(0) == world.digest(1) && world.digest(1) == world.digest(2))
+  }
+
   /// At the end of a session's catching up, and not at the next full `Have`.
   @Test func `digests are compared as soon as vectors are equal, and once`() throws {
     let world = try TestWorld(devices: 2, seed: 712)
