@@ -88,6 +88,17 @@ import Testing
     #expect(heard.reasons == [0, 1, 2, 3])
   }
 
+  @Test func `a change of the account that is gathered with a first sync comes after it`()
+    async throws
+  {
+    let notices = Notice.joining([
+      .init(reason: .accountChange, items: [.init(key: "a", old: 1, new: nil)]),
+      .init(reason: .serverChange, items: [.init(key: "b", old: nil, new: 1)]),
+      .init(reason: .initialSyncChange, items: [.init(key: "a", old: nil, new: 2)]),
+    ])
+    #expect(notices.map(\.reason) == [1, 0, 3])
+  }
+
   @Test func `keys whose writes lost are told too, each once`() async throws {
     let backing = FakeBacking()
     let store = NSUbiquitousKeyValueStore.on(backing)

@@ -157,7 +157,12 @@ struct PendingChange {
   /// old and the new view.
   mutating func join(_ later: KeyValueStore.Change) {
     isJoined = true
-    reason = reason.joined(with: later.reason)
+    // The `accountChange` that follows a first sync changes nothing more, and the program must still
+    // unite its values with the account's.
+    let isOfSignIn =
+      reason == .initialSyncChange && later.reason == .accountChange
+      && later.items.allSatisfy { $0.old == $0.new }
+    if !isOfSignIn { reason = reason.joined(with: later.reason) }
     for item in later.items {
       let key = Key(item.key)
       bytes += item.weight - (items[key]?.weight ?? 0)

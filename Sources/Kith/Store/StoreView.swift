@@ -70,9 +70,10 @@ final class StoreView: Sendable {
   /// were not taken over. Returns closures to run unlocked.
   ///
   /// If the account changed, subscribers get all keys of both accounts, even with equal values
-  /// (`Docs/Protocol/drafts.md`, "Adoption"). On signing in (`initialSyncChange`) they get first
-  /// the keys shown so far, then the account's other keys and the lost writes. Otherwise they get
-  /// the differences, and writes not taken over as a quota violation.
+  /// (`Docs/Protocol/drafts.md`, "Adoption"). On signing in (`initialSyncChange`) they get first the
+  /// differences and the lost writes, then an `accountChange` of the keys shown so far: a program
+  /// that then reads the store again has united its values with the account's before. Otherwise they
+  /// get the differences, and writes not taken over as a quota violation.
   func show(
     _ shown: [Key: EncodedValue], of device: DeviceID, reason: ChangeReason,
     superseded: Set<Key>
@@ -119,19 +120,24 @@ final class StoreView: Sendable {
       state.device = device
       state.values = values
       guard !state.buffers.isEmpty else { return [] }
-      func items(_ keys: some Sequence<Key>) -> [KeyValueStore.Change.Item] {
+      func items(
+        _ keys: some Sequence<Key>, since old: [Key: PropertyListValue]
+      ) -> [KeyValueStore.Change.Item] {
         keys.sorted().map { KeyValueStore.Change.Item(key: $0.text, old: old[$0], new: values[$0]) }
       }
-      let brought = values.keys.filter { old[$0] == nil }
+      let both = Set(old.keys).union(values.keys)
       let told =
         reason == .accountChange
         ? [
           KeyValueStore.Change(
-            reason: reason, items: items(Array(old.keys) + brought), superseded: superseded)
+            reason: reason, items: items(both, since: old), superseded: superseded)
         ]
         : [
-          KeyValueStore.Change(reason: .accountChange, items: items(old.keys), superseded: []),
-          KeyValueStore.Change(reason: reason, items: items(brought), superseded: superseded),
+          KeyValueStore.Change(
+            reason: reason, items: items(both.filter { old[$0] != values[$0] }, since: old),
+            superseded: superseded),
+          KeyValueStore.Change(
+            reason: .accountChange, items: items(old.keys, since: values), superseded: []),
         ]
       let wakes = told.filter { !$0.items.isEmpty || !$0.superseded.isEmpty }.flatMap { change in
         state.buffers.values.map { $0.offer(change) }

@@ -70,8 +70,8 @@ public struct TestDevice: Sendable {
 
   /// Signs in to the account again, as `Accounts.signIn(to:)` does, if the device is signed out.
   ///
-  /// The stores show the account's values, with the reasons `accountChange` and
-  /// `initialSyncChange`, and the device is linked again. The account adopts writes made while
+  /// The stores show the account's values, with the reasons `initialSyncChange` and
+  /// `accountChange`, and the device is linked again. The account adopts writes made while
   /// signed out, except for keys that it has.
   ///
   /// - Throws: ``KithError`` if a store cannot be opened.

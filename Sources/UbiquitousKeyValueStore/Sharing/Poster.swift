@@ -12,8 +12,9 @@
   }
 
   extension Notice {
-    /// Makes one notice for each reason, in order of first occurrence. Its keys are those of
-    /// changed values and of lost writes.
+    /// Makes one notice for each reason, in order of first occurrence, but a first sync before a
+    /// change of the account: programs unite their values with the store's at the one, and read the
+    /// store again at the other. Its keys are those of changed values and of lost writes.
     static func joining(_ changes: [KeyValueStore.Change]) -> [Notice] {
       var reasons: [Int] = []
       var keys: [Int: Set<KeyValueStore.Key>] = [:]
@@ -22,6 +23,12 @@
         if keys[reason] == nil { reasons.append(reason) }
         keys[reason, default: []].formUnion(
           (change.keys + change.superseded).map { KeyValueStore.Key($0) })
+      }
+      if let account = reasons.firstIndex(of: NSUbiquitousKeyValueStoreAccountChange),
+        let sync = reasons.firstIndex(of: NSUbiquitousKeyValueStoreInitialSyncChange),
+        account < sync
+      {
+        reasons.swapAt(account, sync)
       }
       return reasons.map { reason in
         Notice(reason: reason, keys: (keys[reason] ?? []).sorted().map(\.text))

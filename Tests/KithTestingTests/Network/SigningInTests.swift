@@ -28,10 +28,11 @@ import Testing
     #expect(there.value(forKey: "size") == nil)
     try desktop.signIn()
     change = try #require(await changes.next())
-    #expect(change.reason == .accountChange)
-    change = try #require(await changes.next())
     #expect(change.reason == .initialSyncChange)
     #expect(change.superseded == ["theme"])
+    change = try #require(await changes.next())
+    #expect(change.reason == .accountChange)
+    #expect(change.keys == ["size", "theme"])
     #expect(store.value(forKey: "theme") == "light")
     #expect(there.value(forKey: "theme") == "light")
     #expect(there.value(forKey: "size") == 12, "what the account did not have is its own now")
@@ -43,6 +44,33 @@ import Testing
     try desktop.signIn()
     try desktop.signIn()
     #expect(store.dictionary == there.dictionary)
+  }
+
+  /// It unites its words with the account's at the first sync, and reads the store again when the
+  /// account changes.
+  @Test func `a program that unites at the first sync keeps its own values`() async throws {
+    let account = try TestAccount()
+    let words = StoreKey<[String]>("words", default: [])
+    let (there, store) = (try account[0].store(Self.store), try account[1].store(Self.store))
+    try account[1].signOut()
+    try there.set(["one", "two"], for: words)
+    var memory = ["three"]
+    try store.set(memory, for: words)
+    var changes = store.changes.makeAsyncIterator()
+    try account[1].signIn()
+    for _ in 0..<2 {
+      let change = try #require(await changes.next())
+      #expect(change.keys == ["words"])
+      switch change.reason {
+      case .initialSyncChange:
+        memory = Set(memory).union(store[words]).sorted()
+        try store.set(memory, for: words)
+      case .accountChange: memory = store[words]
+      default: Issue.record("\(change.reason)")
+      }
+    }
+    #expect(memory == ["one", "three", "two"])
+    #expect(there[words] == memory)
   }
 
   @Test func `a store opened while signed out is the account's later`() throws {

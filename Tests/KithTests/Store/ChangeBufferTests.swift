@@ -85,6 +85,29 @@ struct ChangeBufferTests {
     #expect(shown.count == 3)
   }
 
+  /// The changes of signing in to a full store take more than may wait; a program still has to unite
+  /// its values with the account's, not to read the store again.
+  @Test func `a first sync stays one if it is joined with the change of the account`() async throws
+  {
+    let identifier = try #require(StoreIdentifier("com.example.test"))
+    let view = StoreView(identifier: identifier, device: .test, values: ["a": "mine"])
+    var changes = view.subscribe(seesOwnWrites: false).changes.makeAsyncIterator()
+    let large = try EncodedValue(.string(String(repeating: "x", count: 1_000_000)))
+    let shown: [Key: EncodedValue] = ["a": large, "b": large]
+    for run in view.show(shown, of: .test, reason: .initialSyncChange, superseded: ["a"]) { run() }
+    let change = try #require(await changes.next())
+    #expect(change.isJoined && change.reason == .initialSyncChange)
+    #expect(change.keys == ["a", "b"] && change.superseded == ["a"])
+    // The person leaves the account: nothing of it may be united with the next one's.
+    for run in view.show(shown, of: .test, reason: .initialSyncChange, superseded: []) { run() }
+    for run in view.show([:], of: .test, reason: .accountChange, superseded: []) { run() }
+    var last = try #require(await changes.next())
+    while last.items.contains(where: { $0.new != nil }) {
+      last = try #require(await changes.next())
+    }
+    #expect(last.reason == .accountChange)
+  }
+
   @MainActor
   @Test func aChangeOnItsWayToItsConsumerKnowsOwnWritesMadeMeanwhile() async throws {
     let identifier = try #require(StoreIdentifier("com.example.test"))
