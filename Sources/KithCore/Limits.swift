@@ -121,6 +121,8 @@ package enum Limits {
   static let recordBurstBytes = 4 << 20
   /// The refill of ``recordBurstBytes``.
   static let recordBytesPerMillisecond = 16
+  /// How often a transaction is tried if others change what it read.
+  package static let commitTries = 1_000
   /// Bytes of a peer's version text.
   static let softwareBytes = 64
   static let recordsPerMessage = 1_024

@@ -47,9 +47,9 @@ extension Engine {
   }
 
   func writeDurably(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation]
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], expecting expected: ExpectedValues
   ) async throws(KithError) {
-    try await settle(accept(store, operations, origin: .owner))
+    try await settle(accept(store, operations, expecting: expected, origin: .owner))
   }
 
   struct AcceptedWrite: Sendable {
@@ -62,20 +62,48 @@ extension Engine {
   /// `unexpectedValue` unless the store shows the expected values.
   func accept(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation],
-    expecting expected: [KithCore.Operation] = [], origin: WriteOrigin
+    expecting expected: ExpectedValues = .none, origin: WriteOrigin
   ) throws(KithError) -> AcceptedWrite {
     retryIfDue()
     let write = try perform(drainsHere: true, origin: origin) {
       (state, effects) throws(KithError) in
+      if state.shell.isClosed { throw .closedNode }
       // Under the lock of the write, so that no other write comes in between.
-      if !expected.isEmpty {
-        try KithError.checkExpected(expected, shown: state.shell.replica.view(of: store))
-      }
+      try KithError.check(expected, in: store, of: state.shell.replica)
       let write = try take(isAwaited: true, &state, &effects) { .write($0, store, operations) }
       return AcceptedWrite(id: write, isCrowded: state.lastBatch > 1)
     }
     meters.sets.increment(by: operations.count)
     return write
+  }
+
+  /// Makes writes visible at once, each accepted or refused alone, and together durable once the
+  /// caller has settled the returned one; nil: all were refused. Throws `closed` if nothing was
+  /// written.
+  func accept(
+    _ store: StoreIdentifier, each transactions: [[KithCore.Operation]], origin: WriteOrigin
+  ) throws(KithError) -> (outcomes: [KithError?], last: AcceptedWrite?) {
+    retryIfDue()
+    let accepted = try perform(drainsHere: true, origin: origin) {
+      (state, effects) throws(KithError) -> (outcomes: [KithError?], last: AcceptedWrite?) in
+      if state.shell.isClosed { throw .closedNode }
+      var (outcomes, last) = ([KithError?](), WriteID?.none)
+      for operations in transactions {
+        var shown: [Effect] = []
+        do throws(KithError) {
+          last = try take(isAwaited: false, &state, &shown) { .write($0, store, operations) }
+          outcomes.append(nil)
+        } catch {
+          outcomes.append(error)
+        }
+        effects += shown
+      }
+      if let last { state.shell.expect(last) }
+      let isCrowded = state.lastBatch > 1
+      return (outcomes, last.map { AcceptedWrite(id: $0, isCrowded: isCrowded) })
+    }
+    meters.sets.increment(by: accepted.outcomes.count { $0 == nil })
+    return accepted
   }
 
   /// Writes a key's newest past value, or the one with a number, as ``accept(_:_:expecting:origin:)``

@@ -20,7 +20,9 @@ extension KithError.Code {
   /// The refusals that the program has not taken exceed a device's limit.
   public static let refusalsNotTaken = Self(description: "refusalsNotTaken")
   /// A key does not show the value that the write expects.
-  package static let unexpectedValue = Self(description: "unexpectedValue")
+  public static let unexpectedValue = Self(description: "unexpectedValue")
+  /// Others changed what a transaction read, at each of its tries.
+  public static let conflict = Self(description: "conflict")
   /// The store was not opened.
   public static let unknownStore = Self(description: "unknownStore")
   /// The node was closed.

@@ -75,19 +75,31 @@ extension KithError {
     self.init(.unsupportedValue, "The value cannot be stored: \(error).", key: key, cause: error)
   }
 
-  /// Throws `unexpectedValue` for the first expected value that is not shown; nil expects a missing
-  /// key.
-  static func checkExpected(
-    _ expected: [KithCore.Operation], shown: [Key: EncodedValue]
+  /// Throws `unexpectedValue` unless a store shows what a write expects.
+  static func check(
+    _ expected: ExpectedValues, in store: StoreIdentifier, of replica: Replica
   ) throws(KithError) {
-    for entry in expected {
-      let value = shown[Key(entry.key)]
-      guard value != entry.value else { continue }
-      let found = value == nil ? "is missing" : "has \(entry.value == nil ? "a" : "another") value"
-      throw KithError(
-        .unexpectedValue, "The key \(found); nothing was written.", key: entry.key)
+    do throws(UnexpectedValue) {
+      try replica.check(expected, in: store)
+    } catch {
+      throw unexpected(error.key, isExpected: error.isExpected, isShown: error.isShown)
     }
   }
+
+  static func unexpected(_ key: Key, isExpected: Bool, isShown: Bool) -> KithError {
+    let found = isShown ? "has \(isExpected ? "another" : "a") value" : "is missing"
+    return KithError(.unexpectedValue, "The key \(found); nothing was written.", key: key.text)
+  }
+
+  /// Whether the store refused this write, and may accept others.
+  package var isRefusal: Bool {
+    [Code.invalidKey, .valueTooLarge, .quotaExceeded, .unsupportedValue].contains(code)
+  }
+
+  static let conflict = KithError(
+    .conflict,
+    "Others changed what the transaction read, at each of \(Limits.commitTries) tries; nothing was "
+      + "written. Read less in it, write its keys less often, or try again.")
 
   static let revokedDevice = KithError(
     .revoked,

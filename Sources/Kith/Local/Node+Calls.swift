@@ -28,6 +28,9 @@ extension Node: NodeAccess {
       }
       try await engine.settle(
         engine.accept(known, operations, expecting: expected, origin: origin))
+    case .commitEach(let store, let transactions):
+      guard transactions.count <= LocalLimits.transactions else { throw .malformedControl }
+      return .written(try await write(transactions, to: store, as: origin))
     case .status:
       transport.withLock { $0 }?.probeQuietSessions()
       return .status(try status.json)
@@ -88,14 +91,42 @@ extension Node: NodeAccess {
 
   // MARK: Stores
 
+  /// Writes transactions, each accepted or refused alone; durable on return.
+  private func write(
+    _ transactions: [[KithCore.Operation]], to store: String, as origin: WriteOrigin
+  ) async throws(KithError) -> [KithError?] {
+    var known: StoreIdentifier?
+    var refused: [KithError?] = []
+    // The first transaction that writes something may create the store.
+    for operations in transactions {
+      do throws(KithError) {
+        known = try storeToWrite(store, operations, expecting: .none)
+        if known != nil { break }
+        refused.append(nil)
+      } catch {
+        guard error.isRefusal else { throw error }
+        refused.append(error)
+      }
+    }
+    guard let known else { return refused }
+    let rest = Array(transactions.dropFirst(refused.count))
+    let (outcomes, last) = try engine.accept(known, each: rest, origin: origin)
+    if let last { try await engine.settle(last) }
+    return refused + outcomes
+  }
+
   /// The store of a transaction, created if it is new; nil if there is nothing to write.
   private func storeToWrite(
-    _ store: String, _ operations: [KithCore.Operation], expecting expected: [KithCore.Operation]
+    _ store: String, _ operations: [KithCore.Operation], expecting expected: ExpectedValues
   ) throws(KithError) -> StoreIdentifier? {
     if let known = try existing(store, isLooking: false) {
       return operations.isEmpty ? nil : known.identifier
     }
-    try KithError.checkExpected(expected, shown: [:])
+    if let name = StoreIdentifier(store) {
+      try engine.read { replica in
+        Result { () throws(KithError) in try KithError.check(expected, in: name, of: replica) }
+      }.get()
+    }
     // Neither a refused transaction nor a removal creates a store.
     var trial = TrialStore()
     try trial.write(operations)

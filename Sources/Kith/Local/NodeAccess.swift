@@ -51,8 +51,37 @@ extension NodeAccess {
     expecting expected: [(key: String, value: PropertyListValue?)] = []
   ) async throws(KithError) {
     let call = NodeCall.commit(
-      store: store, operations: try .encoding(writes), expecting: try .encoding(expected))
+      store: store, operations: try .encoding(writes),
+      expecting: ExpectedValues(values: try .encoding(expected)))
     _ = try await perform(call)
+  }
+
+  /// Writes transactions in order, each accepted or refused alone; all are durable on return. At
+  /// most 64 in one call. Returns the error of each; nil: it is written.
+  package func write(
+    each transactions: [[(key: String, value: PropertyListValue?)]], in store: String
+  ) async throws(KithError) -> [KithError?] {
+    var operations: [[KithCore.Operation]] = []
+    var outcomes: [KithError?] = []
+    for writes in transactions {
+      do throws(KithError) {
+        operations.append(try .encoding(writes))
+        outcomes.append(nil)
+      } catch {
+        outcomes.append(error)
+      }
+    }
+    guard !operations.isEmpty else { return outcomes }
+    guard
+      case .written(let count, let refused) = try await perform(
+        .commitEach(store: store, operations)), count == operations.count
+    else { throw .malformedControl }
+    var number = 0
+    for index in outcomes.indices where outcomes[index] == nil {
+      outcomes[index] = refused[number]
+      number += 1
+    }
+    return outcomes
   }
 
   package func report() async throws(KithError) -> NodeStatus {

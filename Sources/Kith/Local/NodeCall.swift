@@ -11,9 +11,12 @@ package enum NodeCall: Codable, Sendable {
   /// The shown values, or that of one key. Answer: `shown`.
   case values(store: String, key: String? = nil)
   /// Creates the store, if it writes a value. Refused with `unexpectedValue` unless the store
-  /// shows the expected values; a nil value expects that the key is missing.
+  /// shows the expected values.
   case commit(
-    store: String, operations: [KithCore.Operation], expecting: [KithCore.Operation] = [])
+    store: String, operations: [KithCore.Operation], expecting: ExpectedValues = .none)
+  /// Writes transactions, each accepted or refused alone, with one flush of the disk. Creates the
+  /// store, if it writes a value. Answer: `written`.
+  case commitEach(store: String, [[KithCore.Operation]])
   case status
   /// Answer: `devices`.
   case dependents(DeviceID)
@@ -70,7 +73,7 @@ package enum NodeCall: Codable, Sendable {
   /// If so, it must not be performed twice.
   var isWrite: Bool {
     switch self {
-    case .write, .writeEach, .commit, .undo, .adopt: true
+    case .write, .writeEach, .commit, .commitEach, .undo, .adopt: true
     default: false
     }
   }

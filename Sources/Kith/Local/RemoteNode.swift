@@ -334,9 +334,10 @@ final class RemoteNode: StoreService, NodeAccess {
   }
 
   func writeDurably(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation]
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], expecting expected: ExpectedValues
   ) async throws(KithError) {
-    try await askDurably(.commit(store: store.rawValue, operations: operations))
+    try await askDurably(
+      .commit(store: store.rawValue, operations: operations, expecting: expected))
   }
 
   func undo(

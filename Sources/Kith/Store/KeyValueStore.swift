@@ -22,6 +22,8 @@ public final class KeyValueStore: Sendable {
   typealias Succession = @Sendable () -> Bool
 
   private let succession: Succession
+  /// The turns of transactions that are tried again.
+  let retries = TaskQueue()
   /// The longest wait of a write or a flush for a new service.
   private let longestReplacing: Duration
 
@@ -213,62 +215,6 @@ public final class KeyValueStore: Sendable {
       operations.append(KithCore.Operation(key: key.name, value: nil))
     }
     if !operations.isEmpty { try write(operations) }
-  }
-
-  /// Writes several keys as one transaction, and returns once it survives a crash.
-  ///
-  /// ```swift
-  /// try await store.commit {
-  ///   $0[.theme] = .dark
-  ///   $0[.window].width += 100
-  /// }
-  /// ```
-  /// The body is called once, on the caller's actor if there is one, and reads the store as it was
-  /// then. Tasks may share a commit.
-  ///
-  /// - Parameter body: Reads and writes; if it throws, nothing is written.
-  /// - Returns: The body's result.
-  /// - Throws: ``KithError`` as ``set(_:forKey:)`` does, or the body's error.
-  /// - Complexity: O(*w* log *k*) in the writes and the store's keys.
-  @discardableResult
-  public nonisolated(nonsending) func commit<Result>(
-    _ body: (inout KeyValueStore.Transaction) throws(KithError) -> Result
-  ) async throws(KithError) -> Result {
-    var transaction = KeyValueStore.Transaction(base: view.values)
-    let result = try body(&transaction)
-    try await commit(transaction.operations())
-    return result
-  }
-
-  /// Writes several keys as one transaction, with a body that may throw any error.
-  ///
-  /// ```swift
-  /// try await store.commit {
-  ///   guard $0[.credits] >= price else { throw ShopError.tooFewCredits }
-  ///   $0[.credits] -= price
-  /// }
-  /// ```
-  ///
-  /// - Parameter body: Reads and writes; if it throws, nothing is written.
-  /// - Returns: The body's result.
-  /// - Throws: The body's error, or ``KithError`` as ``set(_:forKey:)`` does.
-  /// - Complexity: O(*w* log *k*) in the writes and the store's keys.
-  @discardableResult
-  public nonisolated(nonsending) func commit<Result>(
-    _ body: (inout KeyValueStore.Transaction) throws -> Result
-  ) async throws -> Result {
-    var transaction = KeyValueStore.Transaction(base: view.values)
-    let result = try body(&transaction)
-    try await commit(transaction.operations())
-    return result
-  }
-
-  /// Writes one transaction of encoded values.
-  package func commit(_ operations: [KithCore.Operation]) async throws(KithError) {
-    guard !operations.isEmpty else { return }
-    try await awaitingService { service async throws(KithError) in
-      try await service.writeDurably(identifier, operations)
-    }
   }
 
   private func write(

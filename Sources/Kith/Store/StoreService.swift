@@ -32,9 +32,10 @@ protocol StoreService: AnyObject, Sendable {
     _ store: StoreIdentifier, each transactions: ArraySlice<[KithCore.Operation]>
   ) throws(KithError) -> [KithError?]
 
-  /// Durable on return; throws as ``write(_:_:gathers:)`` does.
+  /// Durable on return; throws as ``write(_:_:gathers:)`` does, or `unexpectedValue` unless the
+  /// store shows the expected values at the moment when the write is accepted.
   func writeDurably(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation]
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], expecting: ExpectedValues
   ) async throws(KithError)
 
   func flush() throws(KithError)
@@ -66,7 +67,7 @@ protocol StoreService: AnyObject, Sendable {
   ) throws(KithError) -> [PastValue]
 
   /// Writes a key's newest past value, or the one with a number, as
-  /// ``writeDurably(_:_:)`` writes; nil if there is none.
+  /// ``writeDurably(_:_:expecting:)`` writes; nil if there is none.
   func undo(
     _ key: String, to number: UInt64?, in store: StoreIdentifier
   ) async throws(KithError) -> PastValue?

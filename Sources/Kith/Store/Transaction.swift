@@ -3,13 +3,21 @@ public import KithCore
 extension KeyValueStore {
   /// Writes that are accepted or refused together.
   ///
-  /// Reads return the store as it was when the transaction began, with its own writes applied.
+  /// Reads return the store as it was when the transaction began, with its own writes applied. If
+  /// what they return changes before the writes are accepted, the transaction begins again.
   ///
   /// ```swift
   /// try await store.commit { $0[.unread] += 1 }
   /// ```
   public struct Transaction {
+    /// What was read of the store, through any copy of the transaction.
+    private final class Reads {
+      var keys: Set<Key> = []
+      var prefixes: Set<String> = []
+    }
+
     private let base: [Key: PropertyListValue]
+    private let reads = Reads()
     private var writes: [Key: PropertyListValue?] = [:]
     private var order: [Key] = []
     private var problem: KithError?
@@ -23,7 +31,67 @@ extension KeyValueStore {
     /// - Complexity: O(1).
     public func value(forKey key: String) -> PropertyListValue? {
       let key = Key(key)
-      return if let written = writes[key] { written } else { base[key] }
+      if let written = writes[key] { return written }
+      reads.keys.insert(key)
+      return base[key]
+    }
+
+    /// Returns the values of one type whose keys begin with a prefix; see
+    /// ``StoreSnapshot/values(prefix:as:)``.
+    ///
+    /// The transaction begins again also if such a key is added or removed meanwhile.
+    ///
+    /// ```swift
+    /// try await store.commit {
+    ///   let tabs = $0.values(prefix: "tab.", as: URL.self)
+    ///   $0[.tabCount] = tabs.count
+    /// }
+    /// ```
+    ///
+    /// - Complexity: O(*k*) in the store's keys, and O(*n*) in the size of the values returned.
+    public func values<Value: StoreValue>(
+      prefix: String, as type: Value.Type = PropertyListValue.self
+    ) -> [Key: Value] {
+      reads.prefixes.insert(prefix)
+      var values = base
+      for key in order { values[key] = writes[key] ?? nil }
+      return StoreSnapshot(dictionary: values).values(prefix: prefix, as: type)
+    }
+
+    /// Throws unless the key shows a value; nil expects that it is missing.
+    ///
+    /// ```swift
+    /// try await store.commit {
+    ///   try $0.expect(nil, forKey: "owner")
+    ///   $0.set("laptop", forKey: "owner")
+    /// }
+    /// ```
+    ///
+    /// - Throws: ``KithError`` with `unexpectedValue`.
+    /// - Complexity: O(*n*) in the value's size.
+    public func expect(_ expected: PropertyListValue?, forKey key: String) throws(KithError) {
+      let shown = value(forKey: key)
+      guard shown != expected else { return }
+      throw .unexpected(Key(key), isExpected: expected != nil, isShown: shown != nil)
+    }
+
+    /// Throws unless the key reads as a value; a missing key reads as its default.
+    ///
+    /// ```swift
+    /// try await store.commit {
+    ///   try $0.expect(.dark, for: .theme)
+    ///   $0.reset(.theme)  // only if it is still dark
+    /// }
+    /// ```
+    ///
+    /// - Throws: ``KithError`` with `unexpectedValue`.
+    /// - Complexity: O(*n*) in the value's size.
+    public func expect<Value: Equatable>(
+      _ expected: Value, for key: StoreKey<Value>
+    ) throws(KithError) {
+      guard self[key] != expected else { return }
+      throw .unexpected(
+        Key(key.name), isExpected: true, isShown: value(forKey: key.name) != nil)
     }
 
     /// Sets a key's value.
@@ -73,6 +141,22 @@ extension KeyValueStore {
     private mutating func write(_ value: PropertyListValue?, forKey key: String) {
       let key = Key(key)
       if writes.updateValue(value, forKey: key) == nil { order.append(key) }
+    }
+
+    /// Drops the writes.
+    mutating func abandon() { (writes, order, problem) = ([:], [], nil) }
+
+    /// The values that the reads returned, without those of the transaction's own writes.
+    func expectation() throws(KithError) -> ExpectedValues {
+      if reads.keys.isEmpty, reads.prefixes.isEmpty { return .none }
+      var keys = reads.keys
+      if !reads.prefixes.isEmpty {
+        keys.formUnion(base.keys.filter { key in reads.prefixes.contains(where: key.hasPrefix) })
+      }
+      var values: [KithCore.Operation] = []
+      values.reserveCapacity(keys.count)
+      for key in keys.sorted() { values.append(try .encoding(base[key], forKey: key.text)) }
+      return ExpectedValues(values: values, prefixes: reads.prefixes.sorted())
     }
 
     /// One operation for each key, with its last write, in the order of first writes.

@@ -6,6 +6,20 @@ import Testing
 @Suite struct TestAccountTests {
   private static let store = "com.example.Editor"
 
+  @Test func `transactions that meet lose no update`() async throws {
+    let account = try TestAccount()
+    let store = try account[0].store(Self.store)
+    let count = StoreKey("count", default: 0)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<8 {
+        group.addTask { for _ in 0..<250 { try await store.commit { $0[count] += 1 } } }
+      }
+      try await group.waitForAll()
+    }
+    #expect(store[count] == 2_000)
+    #expect(try account[1].store(Self.store)[count] == 2_000)
+  }
+
   @Test func `one device's write is on the others when the call returns`() throws {
     let account = try TestAccount(devices: 3)
     try account[0].store(Self.store).set("dark", forKey: "theme")

@@ -30,7 +30,7 @@ private final class UnflushedService: StoreService {
     }
   }
   func writeDurably(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation]
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], expecting: ExpectedValues
   ) async throws(KithError) { throw Self.full }
   func flush() throws(KithError) { throw Self.full }
   var hasLostWrites: Bool { false }

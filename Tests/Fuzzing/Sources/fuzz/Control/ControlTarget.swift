@@ -51,7 +51,10 @@ extension FuzzTarget {
     return [
       ("hello", .hello(version: LocalLimits.version, attaches: true)),
       ("commit", .commit(store: name, operations: write)),
-      ("commit-expecting", .commit(store: name, operations: removal, expecting: write)),
+      (
+        "commit-expecting",
+        .commit(store: name, operations: removal, expecting: ExpectedValues(values: write))
+      ),
       ("values", .values(store: name)),
       ("open", .open(store, .standard)),
       ("write", .write(store, write, gathers: true)),
