@@ -14,7 +14,7 @@ final class Pairing: Sendable {
     case admitting(Role)
     case searching
     case pulling(JoinProgress)
-    case done(Role, PairingDevice?)
+    case done(Role, PairingDevice?, notice: String? = nil)
     case failed(Role, PageFailure)
 
     var hasEnded: Bool {
@@ -131,7 +131,8 @@ final class Pairing: Sendable {
           confirm: { inviter, fingerprint in
             await self.ask(role, inviter, fingerprint, notice: nil, number)
           })
-        show(.done(role, nil), number)
+        let notice = try? await accounts.report().unshownNotice
+        show(.done(role, nil, notice: notice ?? nil), number)
       }
     } catch {
       show(.failed(role, PageFailure(error)), number)
@@ -202,8 +203,11 @@ extension Pairing.State {
           .joiner, "pulling",
           ["done": .int(progress.pulledStores), "total": .int(progress.stores)]
         )
-      case .done(let role, let device):
-        (role, "done", ["device": device.map(PageDocuments.device)])
+      case .done(let role, let device, let notice):
+        (
+          role, "done",
+          ["device": device.map(PageDocuments.device), "notice": .string(notice)]
+        )
       case .failed(let role, let failure): (role, "failed", ["error": failure.document])
       }
     return .object(

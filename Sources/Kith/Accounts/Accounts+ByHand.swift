@@ -23,17 +23,19 @@ extension Accounts {
     return directory.known(registry)
   }
 
-  /// Signs in to an account of ``known``, which has adopted the local writes on return.
+  /// Signs in to an account of ``known``, which has adopted the local writes on return. Returns
+  /// whether some of them lost.
+  @discardableResult
   package static func signIn(
     to account: KnownAccount, _ configuration: Configuration
-  ) async throws(KithError) {
+  ) async throws(KithError) -> Bool {
     try await BlockingThread.run { () throws(KithError) in
       let directory = AccountsDirectory(path: configuration.directory)
       let registry = try registry(directory, configuration)
       let place = try directory.place(of: account.account, in: registry)
       if try directory.place() != place { try adopt(directory, configuration) }
       try directory.note(place, registry)
-      try adopt(directory, configuration)
+      return try adopt(directory, configuration).values.contains { !$0.isEmpty }
     }
   }
 
@@ -112,7 +114,7 @@ extension Accounts {
   /// either device open and is starting or ending.
   package static func adoptLocalWrites(_ configuration: Configuration) async throws(KithError) {
     try await BlockingThread.run { () throws(KithError) in
-      try adopt(AccountsDirectory(path: configuration.directory), configuration)
+      _ = try adopt(AccountsDirectory(path: configuration.directory), configuration)
     }
   }
 
@@ -122,15 +124,18 @@ extension Accounts {
     try Seat.makeLocalDevice(directory.local)
   }
 
+  @discardableResult
   private static func adopt(
     _ directory: AccountsDirectory, _ configuration: Configuration
-  ) throws(KithError) {
+  ) throws(KithError) -> [StoreIdentifier: Set<Key>] {
     let place = try directory.place()
-    guard place != .signedOut else { return }
+    guard place != .signedOut else { return [:] }
     var seat: Seat?
     defer { try? seat?.close() }
     do throws(KithError) {
-      try directory.handOver(waiting: AccountsDirectory.longestWait) { () throws(KithError) in
+      return try directory.handOver(
+        waiting: AccountsDirectory.longestWait
+      ) { () throws(KithError) in
         let taken = try Seat(at: place, in: directory, configuration)
         seat = taken
         return taken.service

@@ -26,6 +26,22 @@ package struct TrialStore: Sendable {
     try write([KithCore.Operation].encoding(writes))
   }
 
+  /// Accepts or refuses each transaction alone. Returns the error of each.
+  package mutating func write(
+    each transactions: [[(key: String, value: PropertyListValue?)]]
+  ) -> [KithError?] {
+    var outcomes: [KithError?] = []
+    for writes in transactions {
+      do throws(KithError) {
+        try write(writes)
+        outcomes.append(nil)
+      } catch {
+        outcomes.append(error)
+      }
+    }
+    return outcomes
+  }
+
   mutating func write(_ operations: [KithCore.Operation]) throws(KithError) {
     do throws(WriteError) {
       for operation in operations { try policy.check(operation) }

@@ -8,7 +8,7 @@ struct AccountSignInCommand: AsyncParsableCommand {
     abstract: "Sign in to an account with a device on this host.",
     discussion: """
       Node and programs in the directory follow within a second. The account then has the writes \
-      made while nobody was signed in, except those on its own keys.
+      made while nobody was signed in, except those on its own keys, which kith unshown lists.
       """)
 
   @OptionGroup var options: CommonOptions
@@ -20,18 +20,25 @@ struct AccountSignInCommand: AsyncParsableCommand {
   var account: String?
 
   func run() async throws {
-    let configuration = options.accounts()
+    let passphrase = options.passphraseQuestionAskedOnce
+    let configuration = options.accounts(passphrase: passphrase)
     let chosen = try await Accounts.known(configuration).find(account)
     // A node that serves the local stores will serve the account soon.
     let local = try Accounts.deviceDirectory(in: options.directoryURL.path)
     let hadNode = try await NodeDoor.wait(for: local, toBeServed: true, within: .zero)
-    try await Accounts.signIn(to: chosen, configuration)
+    let hasLost = try await Accounts.signIn(to: chosen, configuration)
     let hasNode = try await NodeDoor.wait(
       for: chosen.directory, toBeServed: true, within: hadNode ? SignInReport.patience : .zero)
     try options.print(SignInReport.document(chosen, isSignedIn: true))
     options.console.talk(
       "Signed in to \(chosen.account.hex.prefix(16)). "
         + (hasNode ? "Its node runs." : "Start the node with: kith run"))
+    // Without a node the device is opened, which may take a passphrase, only if there is news.
+    guard hasNode || hasLost, !options.quiet else { return }
+    let unshown = try? await options.withNode(passphrase: passphrase) { node in
+      try await node.report().unshownNotice
+    }
+    if let unshown = unshown ?? nil { options.console.talk(unshown) }
   }
 }
 

@@ -85,10 +85,12 @@ struct StoreOptions: ParsableArguments {
     completion: .stores)
   var store: String?
 
+  static let usual = "default"
+
   static func identifier(
     option: String?, environment: [String: String]
   ) throws(CommandFailure) -> StoreIdentifier {
-    let text = option ?? environment.variable("KITH_STORE_IDENTIFIER") ?? "default"
+    let text = option ?? environment.variable("KITH_STORE_IDENTIFIER") ?? usual
     guard let identifier = StoreIdentifier(text) else {
       let source = option == nil ? "KITH_STORE_IDENTIFIER" : "--store"
       throw CommandFailure(

@@ -75,12 +75,14 @@ struct JoinCommand: AsyncParsableCommand {
         }
       }
     }
-    let (others, notice) = try await options.withNode(passphrase: passphrase?.answer) { node in
+    let (others, notice, unshown) = try await options.withNode(passphrase: passphrase?.answer) {
+      node in
       let status = try await node.report()
       let own = status.devices.first(where: \.isThisDevice)
       return (
         status.others,
-        own.flatMap { SharedNames.notice($0.name, $0.fingerprint, among: status.devices) }
+        own.flatMap { SharedNames.notice($0.name, $0.fingerprint, among: status.devices) },
+        status.unshownNotice
       )
     }
     let report = AccountReport(summary: summary, directory: directory, others: others)
@@ -88,6 +90,7 @@ struct JoinCommand: AsyncParsableCommand {
     if let notice { console.talk(notice) }
     try arrival.get()
     console.talk("Joined.")
+    if let unshown { console.talk(unshown) }
     options.offerService()
   }
 

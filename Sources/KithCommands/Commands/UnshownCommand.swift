@@ -7,8 +7,8 @@ struct UnshownCommand: AsyncParsableCommand {
     abstract: "Show writes that did not fit: hidden by the quota, or refused.",
     discussion: """
       Hidden writes of all devices stay, and show once they fit. Refused ones are transactions that \
-      this device accepted offline and that did not fit later. They are kept, with their values, \
-      until you clear them with --take.
+      this device accepted offline, or before it signed in, and that did not fit later, or that \
+      wrote keys of the account. They are kept, with their values, until you clear them with --take.
       """)
 
   @OptionGroup var options: CommonOptions

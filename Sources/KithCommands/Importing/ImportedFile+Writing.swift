@@ -11,14 +11,14 @@ extension ImportedFile {
     let start = ContinuousClock.now
     var run = ImportRun(progress: progress)
     try await run.write(entries) { chunk in
-      try await node.write(chunk.map { ($0.key, $0.value) }, in: store)
+      try await node.write(each: chunk.map { [($0.key, $0.value)] }, in: store)
     }
     if format == .dconf, !run.imported.isEmpty {
       let key = DconfDocument.textsKey
       let old = try await node.values(in: store)[Key(key)]
       if let new = DconfDocument.texts(old, after: run.imported, with: texts) {
         try await run.write([Entry(key: key, value: new)]) { _ in
-          try await node.write([(key, new)], in: store)
+          try await node.write(each: [[(key, new)]], in: store)
         }
       }
     }
@@ -35,7 +35,7 @@ extension ImportedFile {
     if let keyBytes { usage.policy.keyBytes = max(usage.policy.keyBytes, keyBytes) }
     var trial = TrialStore(values: try await node.values(in: store), usage: usage)
     var run = ImportRun()
-    try await run.write(entries) { chunk in try trial.write(chunk.map { ($0.key, $0.value) }) }
+    try await run.write(entries) { chunk in trial.write(each: chunk.map { [($0.key, $0.value)] }) }
     return summary(run, isDryRun: true, since: start)
   }
 

@@ -40,6 +40,22 @@ extension NodeStatus {
   }
 }
 
+extension NodeStatus {
+  /// Says how many writes made while nobody was signed in did not get into the account; nil: none.
+  package var unshownNotice: String? {
+    let refusing = stores.filter { $0.refusals > 0 }
+    guard !refusing.isEmpty else { return nil }
+    let count = Humane.count(refusing.reduce(0) { $0 + $1.refusals }, "write")
+    let commands = refusing.map { store in
+      let name = store.identifier.rawValue
+      return name == StoreOptions.usual ? "kith unshown" : "kith unshown --store \(name)"
+    }
+    return
+      "\(count) of this host did not get into the account, which has values of the same keys, or "
+      + "no room. See: \(commands.map { Columns.printable($0) }.joined(separator: ", "))"
+  }
+}
+
 extension NodeStatus.Problem {
   var isOfClocks: Bool { code == .clocksDiffer || code == .dataAhead }
 }

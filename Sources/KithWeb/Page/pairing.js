@@ -147,13 +147,14 @@ const views = {
       : "The other device confirms."), waiting()],
     buttons: [],
   }),
-  done: ({ device }) => ({
+  done: ({ device, notice }) => ({
     title: "Done",
     body: [
       role === "inviter" && device
         ? h("p", {}, nameNode(device.name), " is now a device of the account.")
         : h("p", {}, "This device now belongs to the account, and has all its values."),
       device && h("p", {}, "Its fingerprint is ", h("code", { class: "fingerprint" }, device.fingerprint), "."),
+      notice && h("p", { class: "notice" }, notice),
     ],
     buttons: [button("Close", cancel, "primary")],
   }),

@@ -12,7 +12,7 @@ struct ImportRunTests {
     }
   }
 
-  @Test func `in transactions of a sensible size`() {
+  @Test func `in commits of a sensible size`() {
     #expect(ImportRun.chunks(of: entries(264)).map(\.count) == [64, 64, 64, 64, 8])
     #expect(ImportRun.chunks(of: entries(5, bytes: 60_000)).map(\.count) == [2, 2, 1])
     #expect(ImportRun.chunks(of: entries(2, bytes: 600_000)).map(\.count) == [1, 1])
@@ -24,10 +24,8 @@ struct ImportRunTests {
     var written: [String] = []
     let bad = ["k3": KithError.Code.invalidKey, "k70": .quotaExceeded, "k71": .valueTooLarge]
     try await run.write(entries(100)) { chunk in
-      for entry in chunk {
-        if let code = bad[entry.key] { throw KithError(code, "no", key: entry.key) }
-      }
-      written += chunk.map(\.key)
+      written += chunk.map(\.key).filter { bad[$0] == nil }
+      return chunk.map { entry in bad[entry.key].map { KithError($0, "no", key: entry.key) } }
     }
     #expect(written == run.imported)
     #expect(run.imported == (0..<100).map { "k\($0)" }.filter { bad[$0] == nil })
@@ -38,7 +36,7 @@ struct ImportRunTests {
   @Test func `any other error ends the import`() async throws {
     var run = ImportRun()
     await #expect(throws: KithError.self) {
-      try await run.write(entries(3)) { _ in throw KithError(.diskFull, "full") }
+      try await run.write(entries(3)) { _ in [KithError(.diskFull, "full"), nil, nil] }
     }
     #expect(run.imported.isEmpty && run.refused.isEmpty)
   }
@@ -56,7 +54,7 @@ struct ImportRunTests {
       ]
     var run = ImportRun()
     var trial = TrialStore()
-    try await run.write(many) { chunk in try trial.write(chunk.map { ($0.key, $0.value) }) }
+    try await run.write(many) { chunk in trial.write(each: chunk.map { [($0.key, $0.value)] }) }
     #expect(run.imported == (0..<6).map { "k\($0)" } + ["half"])
     #expect(
       run.refused.map(\.code) == [

@@ -155,6 +155,32 @@ struct AdoptionTests {
     #expect(try await new.value("other") == nil)
   }
 
+  @Test(arguments: ["import", "batch"])
+  func `of keys that a file or a program brought, each loses alone`(way: String) async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    #expect(try await household.run(member, "set", "k07", "account").status == 0)
+    let new = Newcomer(household, "beta")
+    let keys = (0..<50).map { String(format: "k%02d", $0) }
+    if way == "import" {
+      let file = household.root.appending(path: "settings.json")
+      try Data("{\(keys.map { "\"\($0)\": 1" }.joined(separator: ", "))}".utf8).write(to: file)
+      #expect(try await new.kith("import", file.path).status == 0)
+    } else {
+      let lines = keys.map { #"{"do": "set", "key": "\#($0)", "value": 1}"# }
+      let input = Data(lines.joined(separator: "\n").utf8)
+      #expect(try await new.kith("batch", input: input).status == 0)
+    }
+    let beta = try await household.join("beta")
+    #expect(try await new.kith("ls").output == keys.map { "\($0)\n" }.joined())
+    #expect(try await new.value("k07") == "account")
+    #expect(try await new.value("k08") == "1")
+    let unshown = try await new.kith("unshown", "--json").output
+    #expect(unshown.contains("k07") && !unshown.contains("k08"), "\(unshown)")
+    #expect(beta.said.contains("1 write of this host did not get into the account"), "\(beta.said)")
+    #expect(beta.said.contains("See: kith unshown"), "\(beta.said)")
+  }
+
   @Test func `signing in takes them in, and only there, while the node follows`() async throws {
     let household = try Household()
     let member = try await household.create("alpha")

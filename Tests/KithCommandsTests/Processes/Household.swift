@@ -11,6 +11,8 @@ final class Household {
     /// The port, chosen by the system at the first start and kept from then on.
     fileprivate(set) var port = 0
     fileprivate(set) var process: KithProcess?
+    /// The messages of `kith join`.
+    fileprivate(set) var said = ""
     /// The address on which it listens; other than loopback's only in namespaces of its own.
     var host = "127.0.0.1"
     /// Whether it looks for others on its links. If not, it meets only the peers that it is given.
@@ -89,6 +91,7 @@ final class Household {
     guard joined.status == 0 else { throw NotInTime(joined.talk) }
     let invited = try await invitation.wait()
     guard invited.status == 0 else { throw NotInTime("\(invited)") }
+    member.said = joined.talk
     members.append(member)
     return member
   }

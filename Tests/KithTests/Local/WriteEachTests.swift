@@ -36,6 +36,36 @@ struct WriteEachTests {
     try served.node.close()
   }
 
+  @Test func `durable ones are refused alone too, and only a value creates a store`() async throws {
+    let served = try await Served()
+    try await served.run {
+      let nodes: [any NodeAccess] = [served.node, served.client]
+      for (number, node) in nodes.enumerated() {
+        let store = "com.example.new\(number)"
+        var deep: PropertyListValue = 1
+        for _ in 0..<65 { deep = [deep] }
+        let none = try await node.write(each: [[("a", nil)], [("", 1)]], in: store)
+        #expect(none.map { $0?.code } == [nil, .invalidKey])
+        #expect(try await !node.report().stores.contains { $0.identifier.rawValue == store })
+        let errors = try await node.write(
+          each: [[("", 1)], [("deep", deep)], [("a", 1)], [("b", 2), ("", 3)], [("c", 4)]],
+          in: store)
+        #expect(
+          errors.map { $0?.code } == [.invalidKey, .unsupportedValue, nil, .invalidKey, nil])
+        #expect(try await node.values(in: store) == ["a": 1, "c": 4])
+        let more = try await node.write(each: [[("a", nil)], [("", 1)]], in: store)
+        #expect(more.map { $0?.code } == [nil, .invalidKey])
+        #expect(try await node.values(in: store) == ["c": 4])
+      }
+      let one: [(key: String, value: PropertyListValue?)] = [("a", 1)]
+      let many = Array(repeating: one, count: 65)
+      await #expect(throws: KithError.self) {
+        try await served.client.write(each: many, in: "com.example.new0")
+      }
+    }
+    try served.node.close()
+  }
+
   @Test func `more than a message holds go in several`() async throws {
     let served = try await Served()
     let large = PropertyListValue.data(Data(count: 400_000))

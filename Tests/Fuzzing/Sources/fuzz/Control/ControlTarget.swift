@@ -55,6 +55,7 @@ extension FuzzTarget {
         "commit-expecting",
         .commit(store: name, operations: removal, expecting: ExpectedValues(values: write))
       ),
+      ("commit-each", .commitEach(store: name, [write, removal])),
       ("values", .values(store: name)),
       ("open", .open(store, .standard)),
       ("write", .write(store, write, gathers: true)),
