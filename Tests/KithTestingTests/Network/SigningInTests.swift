@@ -52,8 +52,8 @@ import Testing
     let account = try TestAccount()
     let words = StoreKey<[String]>("words", default: [])
     let (there, store) = (try account[0].store(Self.store), try account[1].store(Self.store))
-    try account[1].signOut()
     try there.set(["one", "two"], for: words)
+    try account[1].signOut()
     var memory = ["three"]
     try store.set(memory, for: words)
     var changes = store.changes.makeAsyncIterator()
