@@ -23,6 +23,8 @@ extension KithError.Code {
   public static let unexpectedValue = Self(description: "unexpectedValue")
   /// Others changed what a transaction read, at each of its tries.
   public static let conflict = Self(description: "conflict")
+  /// The key shows a value that its type cannot read, so a part of it cannot be changed.
+  public static let unreadable = Self(description: "unreadable")
   /// The store was not opened.
   public static let unknownStore = Self(description: "unknownStore")
   /// The node was closed.

@@ -96,6 +96,14 @@ extension KithError {
     [Code.invalidKey, .valueTooLarge, .quotaExceeded, .unsupportedValue].contains(code)
   }
 
+  static func unreadable<Value>(_ key: StoreKey<Value>) -> KithError {
+    KithError(
+      .unreadable,
+      "The key shows a value that is no \(Value.self), such as one of another version of the program; "
+        + "nothing was written. To replace it all, reset the key first, or set a whole value.",
+      key: key.name)
+  }
+
   static let conflict = KithError(
     .conflict,
     "Others changed what the transaction read, at each of \(Limits.commitTries) tries; nothing was "

@@ -95,6 +95,18 @@ public final class KeyValueStore: Sendable {
     key.isDefault(in: view.value(key.name))
   }
 
+  /// Returns whether a key shows a value that its type cannot read, such as another version's of the
+  /// program. It then reads as its default.
+  ///
+  /// ```swift
+  /// if store.isUnreadable(.bookmarks) { offerUpdate() }
+  /// ```
+  ///
+  /// - Complexity: As for reading the key.
+  public func isUnreadable<Value>(_ key: StoreKey<Value>) -> Bool {
+    key.isUnreadable(in: view.value(key.name))
+  }
+
   /// All values shown at this moment, to read several keys consistently.
   ///
   /// ```swift
@@ -167,6 +179,9 @@ public final class KeyValueStore: Sendable {
 
   /// Sets a key's value as ``set(_:forKey:)`` does; nil removes a key of an optional type.
   ///
+  /// It replaces also a value that the type cannot read. Members of a stored dictionary that the type
+  /// does not know stay.
+  ///
   /// ```swift
   /// try store.set(.dark, for: .theme)
   /// ```
@@ -174,15 +189,7 @@ public final class KeyValueStore: Sendable {
   /// - Throws: ``KithError`` as ``set(_:forKey:)`` does.
   /// - Complexity: O(log *k*) in the store's keys, O(*n*) in the value's size.
   public func set<Value>(_ value: Value, for key: StoreKey<Value>) throws(KithError) {
-    let encoded: PropertyListValue?
-    do throws(KithError) {
-      encoded = try value.storedValue()
-    } catch {
-      var error = error
-      error.key = key.name
-      throw error
-    }
-    try set(encoded, forKey: key.name)
+    try set(try key.stored(value, over: view.value(key.name)), forKey: key.name)
   }
 
   /// Removes a key, if it is present; the quota never refuses this.

@@ -59,6 +59,13 @@ public final class ObservableStore: Observable, Service, Sendable {
         try store.set(newValue, for: key)
       }
     }
+    // For assignments to a member or an element, which would replace the rest by the default's.
+    _modify {
+      var value = self[key]
+      let isReadable = !store.isUnreadable(key)
+      yield &value
+      if isReadable { self[key] = value } else { keep(.unreadable(key)) }
+    }
   }
 
   /// Returns the value that a key shows, or nil.
@@ -71,6 +78,13 @@ public final class ObservableStore: Observable, Service, Sendable {
   public func isDefault<Value>(_ key: StoreKey<Value>) -> Bool {
     track(Key(key.name))
     return store.isDefault(key)
+  }
+
+  /// Returns whether a key shows a value that its type cannot read; see
+  /// ``KeyValueStore/isUnreadable(_:)``. Then assigning to a member is refused.
+  public func isUnreadable<Value>(_ key: StoreKey<Value>) -> Bool {
+    track(Key(key.name))
+    return store.isUnreadable(key)
   }
 
   /// Returns a prefix's values; see ``StoreSnapshot/values(prefix:as:)``.

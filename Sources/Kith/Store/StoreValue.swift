@@ -14,9 +14,29 @@ public import KithCore
 /// extension Calendar.Identifier: @retroactive StoreValue {}
 /// ```
 /// `PropertyListValue(encoding:)` says how values are encoded. If a store shows a
-/// value of another type, such as an older program's, the key reads as its default. The value stays
-/// until the program sets the key.
-public protocol StoreValue: Codable, Sendable {}
+/// value that the type cannot read, the key reads as its default. The value stays until the program
+/// sets the key.
+///
+/// A new version of the program may add members, and more: <doc:ChangingAType>.
+public protocol StoreValue: Codable, Sendable {
+  /// The value whose members stand in for those that a stored value of this type lacks, in arrays,
+  /// dictionaries and optionals too; nil, by default: none does.
+  ///
+  /// ```swift
+  /// struct Bookmark: StoreValue {
+  ///   var url = "", title = ""
+  ///   var isPinned = false  // new in this version
+  ///   static var memberDefaults: Self? { Self() }
+  /// }
+  /// ```
+  /// The default of a ``StoreKey`` comes first.
+  static var memberDefaults: Self? { get }
+}
+
+extension StoreValue {
+  /// No value.
+  public static var memberDefaults: Self? { nil }
+}
 
 extension PropertyListValue: StoreValue {}
 extension Bool: StoreValue {}
@@ -43,11 +63,19 @@ extension Optional: StoreValue where Wrapped: StoreValue {}
 
 extension StoreValue {
   /// Makes the value, or nil if the property-list value has another type.
-  package init?(propertyListValue: PropertyListValue) {
-    guard let value = try? PropertyListValueDecoder(propertyListValue).decode(Self.self) else {
-      return nil
+  package init?(propertyListValue value: PropertyListValue) {
+    if let read = try? PropertyListValueDecoder(value).decode(Self.self) {
+      self = read
+    } else {
+      self.init(propertyListValue: value, missing: MemberDefaults { nil })
     }
-    self = value
+  }
+
+  /// As ``init(propertyListValue:)``, with values for missing members.
+  init?(propertyListValue value: PropertyListValue, missing: MemberDefaults) {
+    let decoder = PropertyListValueDecoder(value, missing: missing)
+    guard value.holdsDictionary, let read = try? decoder.decode(Self.self) else { return nil }
+    self = read
   }
 
   /// Returns the value to write, or nil to remove the key, which only an optional may return.

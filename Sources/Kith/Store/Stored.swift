@@ -20,6 +20,9 @@ internal import Synchronization
 /// Reading returns the shown value, or the key's default. Assigning writes as
 /// ``KeyValueStore/set(_:for:)`` does.
 ///
+/// Assigning to a member, as in `count += 1`, reads and then writes: a write by another task between
+/// the two is lost. ``KeyValueStore/commit(_:)`` loses none.
+///
 /// If the store refuses an assignment, nothing changes, `onRefusal` is called, and `$theme.error`
 /// holds the reason until a write is accepted. To throw it instead, call `try $theme.set(.dark)`.
 @propertyWrapper
@@ -85,6 +88,20 @@ public struct Stored<Value: StoreValue>: Sendable {
         onRefusal?(error)
       }
     }
+    // For assignments to a member or an element, which would replace the rest by the default's. Swift
+    // does not call it for local variables.
+    nonmutating _modify {
+      var value = wrappedValue
+      let isReadable = !isUnreadable
+      yield &value
+      if isReadable {
+        wrappedValue = value
+      } else {
+        let error = KithError.unreadable(key)
+        last.error.withLock { $0 = error }
+        onRefusal?(error)
+      }
+    }
   }
 
   /// Whether the property reads as its default because the store shows no value of its type.
@@ -93,6 +110,12 @@ public struct Stored<Value: StoreValue>: Sendable {
   /// resetButton.isEnabled = !settings.$theme.isDefault
   /// ```
   public var isDefault: Bool { observable?.isDefault(key) ?? store.isDefault(key) }
+
+  /// Whether the key shows a value that its type cannot read; see
+  /// ``KeyValueStore/isUnreadable(_:)``. Then assigning to a member is refused, and assigning a whole
+  /// value replaces it. If the property is a local variable, Swift assigns the whole value also for a
+  /// member.
+  public var isUnreadable: Bool { observable?.isUnreadable(key) ?? store.isUnreadable(key) }
 
   /// The reason why the last write was refused; nil after an accepted one.
   public var error: KithError? { last.error.withLock { $0 } }

@@ -14,6 +14,8 @@ extension KeyValueStore {
     private final class Reads {
       var keys: Set<Key> = []
       var prefixes: Set<String> = []
+      /// Those read as their default because of their type.
+      var unreadable: Set<Key> = []
     }
 
     private let base: [Key: PropertyListValue]
@@ -115,9 +117,19 @@ extension KeyValueStore {
       write(nil, forKey: key.name)
     }
 
+    /// Returns whether a key shows a value that its type cannot read; see
+    /// ``KeyValueStore/isUnreadable(_:)``.
+    ///
+    /// - Complexity: As for reading the key.
+    public func isUnreadable<Value>(_ key: StoreKey<Value>) -> Bool {
+      key.isUnreadable(in: value(forKey: key.name))
+    }
+
     /// The key's value, or its default if it shows no value of the type.
     ///
-    /// Nil removes a key of an optional type. If a value cannot be encoded, the commit throws.
+    /// Nil removes a key of an optional type. If a value cannot be encoded, the commit throws. If the
+    /// key was read as its default because it shows a value of another type, and is then set, the
+    /// commit throws ``KithError`` with `unreadable`, unless the key is reset before.
     ///
     /// ```swift
     /// try await store.commit {
@@ -126,20 +138,32 @@ extension KeyValueStore {
     /// }
     /// ```
     public subscript<Value>(key: StoreKey<Value>) -> Value {
-      get { key.value(in: value(forKey: key.name)) }
+      get {
+        let shown = value(forKey: key.name)
+        if let value = key.read(shown) { return value }
+        if shown != nil { reads.unreadable.insert(Key(key.name)) }
+        return key.defaultValue
+      }
       set {
         do throws(KithError) {
-          write(try newValue.storedValue(), forKey: key.name)
+          if reads.unreadable.contains(Key(key.name)) { throw .unreadable(key) }
+          write(try key.stored(newValue, over: replaced(by: key)), forKey: key.name)
         } catch {
-          var error = error
-          error.key = key.name
           problem = problem ?? error
         }
       }
     }
 
+    /// The value that a typed write replaces, which counts as read if members of it may stay.
+    private func replaced<Value>(by key: StoreKey<Value>) -> PropertyListValue? {
+      let name = Key(key.name)
+      let shown: PropertyListValue? = if let written = writes[name] { written } else { base[name] }
+      return shown?.holdsDictionary == true ? value(forKey: key.name) : nil
+    }
+
     private mutating func write(_ value: PropertyListValue?, forKey key: String) {
       let key = Key(key)
+      reads.unreadable.remove(key)
       if writes.updateValue(value, forKey: key) == nil { order.append(key) }
     }
 

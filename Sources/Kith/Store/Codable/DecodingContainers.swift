@@ -3,15 +3,18 @@ internal import KithCore
 struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
   let members: [String: PropertyListValue]
   let path: CodingPath?
+  let missing: MemberDefaults?
   var codingPath: [any CodingKey] { path.keys }
   var allKeys: [Key] { members.keys.sorted().compactMap(Key.init(stringValue:)) }
 
   private func decoder(_ key: any CodingKey) throws -> PropertyListValueDecoder {
-    guard let value = members[key.stringValue] else {
+    let name = key.stringValue
+    guard let value = members[name] ?? missing?[name] else {
       throw DecodingError.keyNotFound(
-        key, .init(codingPath: codingPath, debugDescription: "\(key.stringValue) is missing"))
+        key, .init(codingPath: codingPath, debugDescription: "\(name) is missing"))
     }
-    return PropertyListValueDecoder(value, at: path.appending(key))
+    return PropertyListValueDecoder(
+      value, at: path.appending(key), missing: missing?.inside(name))
   }
 
   func contains(_ key: Key) -> Bool { members[key.stringValue] != nil }
@@ -34,6 +37,8 @@ struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
 struct UnkeyedValues: UnkeyedDecodingContainer {
   let values: [PropertyListValue]
   let path: CodingPath?
+  /// Whether the elements' types may stand in for missing members.
+  let isFilled: Bool
   private(set) var currentIndex = 0
   var codingPath: [any CodingKey] { path.keys }
   var count: Int? { values.count }
@@ -47,7 +52,9 @@ struct UnkeyedValues: UnkeyedDecodingContainer {
         T.self,
         .init(codingPath: path.keys, debugDescription: "the array has no more elements"))
     }
-    let result = try body(PropertyListValueDecoder(values[currentIndex], at: path))
+    let missing = isFilled ? MemberDefaults { nil } : nil
+    let result = try body(
+      PropertyListValueDecoder(values[currentIndex], at: path, missing: missing))
     currentIndex += 1
     return result
   }

@@ -5,22 +5,27 @@ internal import KithCore
 struct PropertyListValueDecoder: Decoder, SingleValueDecodingContainer {
   let value: PropertyListValue
   let path: CodingPath?
+  /// Stand in for members that the value lacks, except optional ones; nil: it must have all.
+  let missing: MemberDefaults?
   var codingPath: [any CodingKey] { path.keys }
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-  init(_ value: PropertyListValue, at path: CodingPath? = nil) {
+  init(
+    _ value: PropertyListValue, at path: CodingPath? = nil, missing: MemberDefaults? = nil
+  ) {
     self.value = value
     self.path = path
+    self.missing = missing
   }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
     guard case .dictionary(let members) = value else { throw mismatch([String: Any].self) }
-    return KeyedDecodingContainer(KeyedValues<Key>(members: members, path: path))
+    return KeyedDecodingContainer(KeyedValues<Key>(members: members, path: path, missing: missing))
   }
 
   func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
     guard case .array(let values) = value else { throw mismatch([Any].self) }
-    return UnkeyedValues(values: values, path: path)
+    return UnkeyedValues(values: values, path: path, isFilled: missing != nil)
   }
 
   func singleValueContainer() -> any SingleValueDecodingContainer { self }
@@ -63,7 +68,8 @@ struct PropertyListValueDecoder: Decoder, SingleValueDecodingContainer {
     // The encoder's special types, in the form that stores have for them.
     if T.self == PropertyListValue.self, let found = value as? T { return found }
     guard T.self == Date.self || T.self == Data.self || T.self == URL.self else {
-      return try T(from: self)
+      guard let missing else { return try T(from: self) }
+      return try T(from: PropertyListValueDecoder(value, at: path, missing: missing.of(T.self)))
     }
     let found: Any? =
       switch value {
