@@ -30,12 +30,16 @@ package final class VirtualDevice: Sendable {
 
   package func input(_ input: Input) { engine.input(input) }
 
-  /// Passes on a peer's message; a malformed one ends the session.
-  package func receive(_ message: [UInt8], on session: SessionID) {
+  /// Passes on a peer's message; a malformed one ends the session. Returns whether it was a full
+  /// `Have`, as devices repeat it.
+  @discardableResult
+  package func receive(_ message: [UInt8], on session: SessionID) -> Bool {
     guard let inbound = InboundMessage(decoding: message, account: engine.account) else {
-      return engine.state.withLock { $0.links.node }?.close(session, .protocolViolation) ?? ()
+      engine.state.withLock { $0.links.node }?.close(session, .protocolViolation)
+      return false
     }
     engine.input(.received(session, inbound))
+    return inbound.isFullHave
   }
 
   package func hello() -> Hello {

@@ -7,6 +7,7 @@ package final class MemoryStorage: ReplicaStorage {
     var snapshot: Snapshot
     var isCopy: Bool
     var failure: StorageError?
+    var commits = 0
   }
 
   private let state: Mutex<State>
@@ -17,6 +18,8 @@ package final class MemoryStorage: ReplicaStorage {
   }
 
   package var isCopy: Bool { state.withLock { $0.isCopy } }
+  /// The number of commits so far.
+  package var commits: Int { state.withLock { $0.commits } }
 
   /// Nil: the next commit succeeds.
   package func failNextCommit(with error: StorageError?) {
@@ -48,6 +51,7 @@ package final class MemoryStorage: ReplicaStorage {
         state.failure = nil
         return failure
       }
+      state.commits += 1
       for mutation in mutations {
         state.snapshot.apply(mutation)
         if case .setIncarnation = mutation { state.isCopy = false }

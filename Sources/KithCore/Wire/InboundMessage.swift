@@ -15,6 +15,10 @@ package struct InboundMessage: Sendable {
   let body: Body
   /// Records may cause the whole roster to be evaluated.
   package var isRecords: Bool { if case .records = body { true } else { false } }
+  /// A full `Have`, which devices repeat while nothing changes.
+  package var isFullHave: Bool {
+    if case .have(let have) = body { have.isWhole && have.listsAll } else { false }
+  }
   let size: Int
   let repeater: Repeater?
 

@@ -29,7 +29,7 @@ public final class TestAccount: Sendable {
   /// - Parameters:
   ///   - devices: 1 to 64. The first created the account, the others joined it empty.
   ///   - seed: Decides keys and the network's chances.
-  /// - Throws: ``KithError`` if a device cannot be made.
+  /// - Throws: `KithError` if a device cannot be made.
   public init(devices: Int = 2, seed: UInt64 = 1) throws(KithError) {
     precondition((1...64).contains(devices), "an account for tests has 1 to 64 devices")
     var entropy = SeededEntropy(seed: seed)
@@ -60,7 +60,7 @@ public final class TestAccount: Sendable {
   ///
   /// - Parameter inviter: The device that certifies it.
   /// - Returns: The new device, with all that the inviter has.
-  /// - Throws: ``KithError`` with `network` if the inviter is signed out, or if the device cannot
+  /// - Throws: `KithError` with `network` if the inviter is signed out, or if the device cannot
   ///   be made. Then nothing of it is left.
   public func join(by inviter: Int = 0) throws(KithError) -> TestDevice {
     let host = network.host(inviter)
@@ -123,6 +123,10 @@ public final class TestAccount: Sendable {
 
   /// Lets virtual time pass, and handles all events that are due in it.
   ///
+  /// While the devices have rested for at least a minute, time passes as if all of them slept: in
+  /// steps as long as the rest so far, after which all that became due is done. So a day without
+  /// writes takes no longer than some minutes do. Lost connections, and delays above 5 s, are no rest.
+  ///
   /// - Parameter duration: The time; less than a microsecond has no effect.
   public func advance(by duration: Duration) { network.advance(by: duration) }
 
@@ -135,7 +139,7 @@ public final class TestAccount: Sendable {
   /// print(try account[1].store("com.example.Editor").keys)
   /// ```
   ///
-  /// - Throws: ``KithError`` if the stored data makes no device.
+  /// - Throws: `KithError` if the stored data makes no device.
   public func crash(_ device: Int) throws(KithError) {
     try network.restart(device, account, drawProcess)
   }

@@ -51,15 +51,34 @@ final class VirtualNetwork: Sendable {
     var hosts: [Host] = []
     var cuts: Set<[Int]> = []
     var sessions: [[Int]: Session] = [:]
+    /// Of all sides of `sessions`.
+    var places: [SessionID: (pair: [Int], end: Int)] = [:]
     var events: [(time: UInt64, order: UInt64, event: Event)] = []
     var nextSession: UInt64 = 1
     var nextOrder: UInt64 = 1
     var faults = Faults()
     var chance: SeededEntropy
     var isDelivering = false
+    var rest = Rest()
+    var delivered = 0
+  }
+
+  /// Since when the devices do nothing but repeat full `Have`s.
+  fileprivate struct Rest {
+    var since: UInt64 = 0
+    /// The end of the last time that was skipped.
+    var wokeAt: UInt64 = 0
+    /// Of all devices, when that was last counted.
+    var commits = 0
   }
 
   private static let reconnectMicroseconds: UInt64 = 1_000_000
+  /// Devices repeat a full `Have` within half of it.
+  private static let restMicroseconds: UInt64 = 60_000_000
+  /// After a skip, for what follows from the ticks that were due.
+  private static let wakingMicroseconds: UInt64 = 10_000_000
+  /// Messages that arrive later keep time from being skipped.
+  private static let arrivalMicroseconds: UInt64 = 5_000_000
 
   private let state: Mutex<State>
   /// Microseconds since the start.
@@ -70,6 +89,9 @@ final class VirtualNetwork: Sendable {
   }
 
   var count: Int { state.withLock { $0.hosts.count } }
+
+  /// Messages delivered so far.
+  var delivered: Int { state.withLock { $0.delivered } }
 
   func host(_ number: Int) -> Host {
     state.withLock { state in
@@ -166,7 +188,11 @@ final class VirtualNetwork: Sendable {
   }
 
   private func disconnect(_ pair: [Int]) {
-    let session = state.withLock { $0.sessions.removeValue(forKey: pair) }
+    let session = state.withLock { state in
+      let session = state.sessions.removeValue(forKey: pair)
+      for side in session?.sides ?? [] { state.places[side.session] = nil }
+      return session
+    }
     for side in session?.sides ?? [] { schedule(.ended(side.device, side.session)) }
     deliver()
   }
@@ -184,7 +210,7 @@ final class VirtualNetwork: Sendable {
         pair.allSatisfy({ state.hosts[$0].signedOut == nil })
       else { return nil }
       let session = state.makeSession(of: pair)
-      state.sessions[pair] = session
+      state.add(session, of: pair)
       return session
     }
     guard let session else { return }
@@ -209,7 +235,7 @@ final class VirtualNetwork: Sendable {
     let pair = Self.pair(inviter, number)
     let (first, second) = state.withLock { state in
       let session = state.makeSession(of: pair, isPairing: true)
-      if state.hosts[inviter].signedOut == nil { state.sessions[pair] = session }
+      if state.hosts[inviter].signedOut == nil { state.add(session, of: pair) }
       return (session.sides[0].session, session.sides[1].session)
     }
     let (host, joiner) = (host(inviter), host(number))
@@ -259,9 +285,12 @@ final class VirtualNetwork: Sendable {
     deliver()
   }
 
-  fileprivate func close(_ session: SessionID, of device: Int) {
+  fileprivate func close(_ session: SessionID, of device: Int, _ reason: CloseReason) {
     guard let (pair, _) = state.withLock({ $0.find(session, of: device) }) else { return }
-    lose(pair)
+    guard reason == .aged else { return lose(pair) }
+    // A day has passed: a new session takes its place, as transports make it.
+    disconnect(pair)
+    connect(pair)
   }
 
   fileprivate func closeAll(of device: Int) {
@@ -289,11 +318,19 @@ final class VirtualNetwork: Sendable {
         return state.events.remove(at: index).event
       }
       guard let event else { return }
-      switch event {
-      case .message(let bytes, let device, let session):
+      if case .message(let bytes, let device, let session) = event {
         // The session may have ended meanwhile.
         guard state.withLock({ $0.find(session, of: device) }) != nil else { continue }
-        host(device).device.receive(bytes, on: session)
+        let isFullHave = host(device).device.receive(bytes, on: session)
+        state.withLock { state in
+          state.delivered += 1
+          if !isFullHave { state.rest.since = now.load(ordering: .relaxed) }
+        }
+        continue
+      }
+      state.withLock { $0.rest.since = now.load(ordering: .relaxed) }
+      switch event {
+      case .message: break
       case .room(let device, let session): host(device).device.input(.room(session))
       case .ended(let device, let session): host(device).device.input(.disconnected(session))
       case .connect(let pair): establish(pair)
@@ -306,6 +343,7 @@ final class VirtualNetwork: Sendable {
   func advance(by duration: Duration) {
     let end = now.load(ordering: .relaxed) + duration.microseconds
     while true {
+      skipRest(until: end)
       let ticks = (0..<count).compactMap { number in
         host(number).device.wakesAtMilliseconds.map { $0 * 1_000 }
       }
@@ -318,6 +356,43 @@ final class VirtualNetwork: Sendable {
     }
     now.store(max(end, now.load(ordering: .relaxed)), ordering: .relaxed)
     keepTime()
+  }
+
+  /// If all devices have rested for a minute, lets as much time pass at once as they have rested, as if
+  /// all computers slept. Then all that became due is done.
+  ///
+  /// So a day takes some twenty steps, and a timer of ours that no message announces is late by no
+  /// more than it had run. No message may be under way: it would tell a time long past.
+  private func skipRest(until end: UInt64) {
+    guard isResting() else { return }
+    while let arrival = state.withLock({ $0.events.map(\.time).min() }) {
+      guard arrival <= now.load(ordering: .relaxed) + Self.arrivalMicroseconds, arrival < end else {
+        return
+      }
+      now.store(max(arrival, now.load(ordering: .relaxed)), ordering: .relaxed)
+      deliver()
+    }
+    guard isResting() else { return }
+    let current = now.load(ordering: .relaxed)
+    let wake = state.withLock { state in
+      state.rest.wokeAt = min(end, current + (current - state.rest.since))
+      return state.rest.wokeAt
+    }
+    now.store(wake, ordering: .relaxed)
+    keepTime()
+  }
+
+  private func isResting() -> Bool {
+    let commits = (0..<count).reduce(0) { $0 + host($1).storage.commits }
+    let current = now.load(ordering: .relaxed)
+    return state.withLock { state in
+      if commits != state.rest.commits {
+        state.rest.commits = commits
+        state.rest.since = current
+      }
+      return current >= state.rest.since + Self.restMicroseconds
+        && current >= state.rest.wokeAt + Self.wakingMicroseconds
+    }
   }
 
   private func keepTime() {
@@ -339,6 +414,11 @@ extension VirtualNetwork.State {
       ], isPairing: isPairing)
   }
 
+  fileprivate mutating func add(_ session: VirtualNetwork.Session, of pair: [Int]) {
+    sessions[pair] = session
+    for (end, side) in session.sides.enumerated() { places[side.session] = (pair, end) }
+  }
+
   fileprivate mutating func add(_ event: VirtualNetwork.Event, at time: UInt64) {
     events.append((time, nextOrder, event))
     nextOrder += 1
@@ -350,13 +430,8 @@ extension VirtualNetwork.State {
   }
 
   fileprivate func find(_ session: SessionID, of device: Int) -> (pair: [Int], end: Int)? {
-    for (pair, found) in sessions {
-      for (end, side) in found.sides.enumerated()
-      where side.device == device && side.session == session {
-        return (pair, end)
-      }
-    }
-    return nil
+    guard let place = places[session], place.pair[place.end] == device else { return nil }
+    return place
   }
 
   fileprivate mutating func happens(_ chance: Double) -> Bool {
@@ -386,6 +461,8 @@ private final class VirtualLink: SessionLink {
   }
 
   func awaitRoom(_ session: SessionID) { network?.awaitRoom(session, of: device) }
-  func close(_ session: SessionID, _ reason: CloseReason) { network?.close(session, of: device) }
+  func close(_ session: SessionID, _ reason: CloseReason) {
+    network?.close(session, of: device, reason)
+  }
   func closeAll() { network?.closeAll(of: device) }
 }
