@@ -31,6 +31,14 @@ struct FaultTests {
       credentials: .s3(accessKey: "a", SecretText([1])))
   }
 
+  /// It was said to be full.
+  @Test func aServerThatTakesNoObjectOfThatSizeIsNamed() async throws {
+    let carrier = try webdav("too-large")
+    let failure = await failure { try await carrier.put([1, 2, 3], as: "aa", in: "place") }
+    #expect(failure?.message.contains("refuses objects of 3 bytes") == true)
+    #expect(failure?.message.contains("client_max_body_size") == true)
+  }
+
   @Test func eachFaultFailsWithItsCode() async throws {
     let cases: [(String, CarrierFailure.Code)] = [
       ("wait-seconds", .busy), ("wait-date", .busy), ("full", .full), ("forbidden", .denied),

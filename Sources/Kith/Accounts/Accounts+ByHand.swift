@@ -33,7 +33,10 @@ extension Accounts {
       let directory = AccountsDirectory(path: configuration.directory)
       let registry = try registry(directory, configuration)
       let place = try directory.place(of: account.account, in: registry)
-      if try directory.place() != place { try adopt(directory, configuration) }
+      // Without its list a directory has no place, and nothing to hand over.
+      if let current = try? directory.place(), current != place {
+        try adopt(directory, configuration)
+      }
       try directory.note(place, registry)
       return try adopt(directory, configuration).values.contains { !$0.isEmpty }
     }

@@ -58,11 +58,21 @@ struct AccountsDirectory: Sendable {
     try KithError.mapping(Files.makePrivateDirectory(path))
   }
 
-  /// - Throws: ``KithError`` with `damaged` if the directory holds a part of a device.
+  /// - Throws: ``KithError`` with `damaged` if the directory holds a part of a device, or devices
+  ///   without their list.
   func place() throws(KithError) -> Place {
     guard let registry = try read() else {
-      return try KithError.mapping(DeviceDirectory.findsDevice(path))
-        ? .signedIn(directory: ".") : .signedOut
+      if try KithError.mapping(DeviceDirectory.findsDevice(path)) {
+        return .signedIn(directory: ".")
+      }
+      guard unnoted(in: Registry()).isEmpty else {
+        throw KithError(
+          .damaged,
+          "The list of accounts is missing, though devices of accounts are here. Put it back from a "
+            + "backup, or see kith account list, and sign in again: kith account sign-in.",
+          path: self.registry)
+      }
+      return .signedOut
     }
     return registry.signedIn.map { .signedIn(directory: $0) } ?? .signedOut
   }

@@ -79,6 +79,7 @@ class Server:
             case "wait-date":
                 answer(connection, "503 Slow", "", ["Retry-After: Fri, 31 Dec 2199 23:59:59 GMT"])
             case "full": answer(connection, "507 Full")
+            case "too-large": answer(connection, "413 Too Large")
             case "forbidden": answer(connection, "403 No")
             case "unauthorized":
                 answer(connection, "401 No", "", ['WWW-Authenticate: Basic realm="x"'])

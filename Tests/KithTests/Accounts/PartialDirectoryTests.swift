@@ -61,6 +61,24 @@ import Testing
     #expect(try Accounts.isSignedOut(in: path))
   }
 
+  @Test func `a lost list of accounts is named, and signing in makes it anew`() async throws {
+    let accounts = try AccountsTests.open(path)
+    try await accounts.createAccount(name: "one")
+    try await accounts.createAccount(name: "two")
+    try accounts.close()
+    for file in ["accounts.json", "secrets", "kith.sqlite"] {
+      try FileManager.default.removeItem(atPath: path + "/" + file)
+    }
+    await expect(.damaged, "accounts.json") { _ = try Accounts.isSignedOut(in: path) }
+    await expect(.damaged, "account sign-in") { _ = try AccountsTests.open(path) }
+    var configuration = Accounts.Configuration(directory: path)
+    configuration.logger.logLevel = .error
+    let known = try await Accounts.known(configuration)
+    #expect(known.count == 1)
+    try await Accounts.signIn(to: try #require(known.first), configuration)
+    #expect(try Accounts.deviceDirectory(in: path) == known.first?.directory)
+  }
+
   /// The advice was to create an account on the NAS.
   @Test func `a carrier's folder is no device to recover from`() async throws {
     let key = try Node.createAccount(directory: path, name: "laptop").recoveryKey
