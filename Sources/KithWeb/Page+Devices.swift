@@ -67,6 +67,17 @@
         ]))
     }
 
+    struct SignIn: Decodable { var account: String }
+
+    func signIn(_ body: SignIn) async throws {
+      try requireAccount(false)
+      let known = try await Accounts.known(accounts.configuration)
+      guard let chosen = known.first(where: { $0.account.hex == body.account }) else {
+        throw PageFailure(.notFound, "no device of this account is on this host")
+      }
+      try await accounts.signIn(to: chosen.account)
+    }
+
     private func requireAccount(_ isNeeded: Bool) throws(PageFailure) {
       guard (accounts.signedIn != nil) != isNeeded else { return }
       throw PageFailure(

@@ -45,7 +45,7 @@
       case (.get, "/api/value"): return try await value(request)
       case (.get, "/api/unshown"): return try await unshown(request)
       case (.get, "/api/history"): return try await history(request)
-      case (.get, "/api/export"): return try await export(request.text("store"))
+      case (.get, "/api/export"): return try await export(request.store())
       case (.get, "/api/devices/dependents"):
         let dependents = try await accounts.dependents(of: DeviceID(ofPage: request.text("device")))
         return Response(.object(["devices": .strings(dependents.map(\.hex))]))
@@ -62,7 +62,11 @@
       case (.post, "/api/join"): try await join(request.decoded())
       case (.post, "/api/pairing/answer"): try await answerPairing(request.decoded())
       case (.post, "/api/pairing/cancel"): pairing.cancel()
+      case (.get, "/api/accounts"):
+        let known = try await Accounts.known(accounts.configuration)
+        return Response(AccountsReport(accounts: known).document)
       case (.post, "/api/account/create"): return try await createAccount(request.decoded())
+      case (.post, "/api/account/sign-in"): try await signIn(request.decoded())
       default: throw PageFailure(.notFound, "there is no such request")
       }
       return Response(.members([]))
@@ -98,7 +102,7 @@
           }
         }
       }
-      var store: String
+      var store: PageStore
       var create: Bool?
       var writes: [Item]
       var expecting: [Item]?
@@ -106,10 +110,10 @@
 
     private func write(_ body: Write) async throws {
       let node = try await accounts.nodeAccess
-      try await check(body.store, at: node, creates: body.create ?? false)
+      try await check(body.store.name, at: node, creates: body.create ?? false)
       let expected = try (body.expecting ?? []).map { try $0.write() }
       try await node.write(
-        body.writes.map { try $0.write() }, in: body.store, expecting: expected)
+        body.writes.map { try $0.write() }, in: body.store.name, expecting: expected)
     }
 
     /// A mistyped store would stay on all devices for ever.
@@ -122,7 +126,7 @@
     }
 
     private func value(_ request: Request) async throws -> Response {
-      let (store, key) = (try request.text("store"), try request.text("key"))
+      let (store, key) = (try request.store(), try request.text("key"))
       guard let value = try await accounts.nodeAccess.value(forKey: key, in: store) else {
         throw PageFailure(.notFound, "\"\(key)\" is missing in the store \"\(store)\"")
       }
@@ -130,7 +134,7 @@
     }
 
     private func history(_ request: Request) async throws -> Response {
-      let (store, key) = (try request.text("store"), try? request.text("key"))
+      let (store, key) = (try request.store(), try? request.text("key"))
       let limit = min(max(0, request.number("limit") ?? 20), Self.mostPastValues)
       let values = try await accounts.nodeAccess.history(of: key, in: store, limit: limit)
       return Response(
@@ -141,14 +145,14 @@
     }
 
     private struct Undo: Decodable {
-      var store: String
+      var store: PageStore
       var key: String
       var to: UInt64?
     }
 
     private func undo(_ body: Undo) async throws -> Response {
       let node = try await accounts.nodeAccess
-      guard let past = try await node.undo(body.key, to: body.to, in: body.store) else {
+      guard let past = try await node.undo(body.key, to: body.to, in: body.store.name) else {
         throw PageFailure(.notFound, "nothing to undo: no such value of \"\(body.key)\" is kept")
       }
       return Response(PageDocuments.past(past, isWhole: false))
@@ -170,7 +174,7 @@
     }
 
     private func importFile(_ request: Request) async throws -> Response {
-      let (store, prefix) = (try request.text("store"), (try? request.text("prefix")) ?? "")
+      let (store, prefix) = (try request.store(), (try? request.text("prefix")) ?? "")
       let bytes = try await request.body.collect(upTo: Self.bodyBytes)
       let file: ImportedFile
       do {
@@ -190,7 +194,7 @@
     // MARK: Values that are not shown
 
     private func unshown(_ request: Request) async throws -> Response {
-      let (node, store) = (try await accounts.nodeAccess, try request.text("store"))
+      let (node, store) = (try await accounts.nodeAccess, try request.store())
       return Response(
         PageDocuments.unshown(
           try await node.hiddenEntries(in: store),
@@ -199,42 +203,42 @@
     }
 
     private struct Refused: Decodable {
-      var store: String
+      var store: PageStore
       var number: UInt64
     }
 
     /// A refusal stays listed if others come before it: they are cleared in order.
     private func writeAgain(_ body: Refused) async throws {
       let node = try await accounts.nodeAccess
-      let refusals = try await node.refusals(in: body.store, takingThrough: nil)
+      let refusals = try await node.refusals(in: body.store.name, takingThrough: nil)
       guard let refusal = refusals.first(where: { $0.number == body.number }) else {
         throw PageFailure(.notFound, "this refusal was cleared meanwhile")
       }
-      try await node.write(refusal.writes.map { ($0.key, $0.value) }, in: body.store)
+      try await node.write(refusal.writes.map { ($0.key, $0.value) }, in: body.store.name)
       if refusals.first?.number == body.number {
-        _ = try await node.refusals(in: body.store, takingThrough: body.number)
+        _ = try await node.refusals(in: body.store.name, takingThrough: body.number)
       }
     }
 
     private struct Cleared: Decodable {
-      var store: String
+      var store: PageStore
       var through: UInt64
     }
 
     private func clear(_ body: Cleared) async throws {
-      _ = try await accounts.nodeAccess.refusals(in: body.store, takingThrough: body.through)
+      _ = try await accounts.nodeAccess.refusals(in: body.store.name, takingThrough: body.through)
     }
 
     private struct Sync: Decodable {
-      var store: String
+      var store: PageStore
       var seconds: Double?
     }
 
     private func sync(_ body: Sync) async throws -> Response {
       let node = try await accounts.nodeAccess
       let seconds = min(max(0, body.seconds ?? 5), Self.longestSync)
-      let report = try await node.synchronize(body.store, timeout: .seconds(seconds))
-      return Response(report.document(store: body.store, status: try await node.report()))
+      let report = try await node.synchronize(body.store.name, timeout: .seconds(seconds))
+      return Response(report.document(store: body.store.name, status: try await node.report()))
     }
   }
 #endif

@@ -14,7 +14,8 @@ struct PageGuard: Sendable {
   struct Request {
     var method: String
     var path: String
-    var host: String?
+    /// Of the fields `Host`: one.
+    var hosts: [String]
     var origin: String?
     var fetchSite: String?
     var contentType: String?
@@ -27,6 +28,8 @@ struct PageGuard: Sendable {
     case allowed
     /// The request that trades the token for the secrets.
     case tradesToken
+    /// It names several hosts.
+    case ambiguous
     /// `Host`, `Origin` or `Sec-Fetch-Site` are not the page's.
     case foreign
     /// No page sends such a body without asking first.
@@ -53,7 +56,8 @@ struct PageGuard: Sendable {
   }
 
   func judge(_ request: Request) -> Outcome {
-    guard request.host == host else { return .foreign }
+    guard request.hosts.count <= 1 else { return .ambiguous }
+    guard request.hosts == [host] else { return .foreign }
     guard [nil, "http://\(host)"].contains(request.origin) else { return .foreign }
     guard request.path.hasPrefix("/api/") else { return .allowed }
     guard ["same-origin", nil].contains(request.fetchSite) else { return .foreign }

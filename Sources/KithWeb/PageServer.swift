@@ -101,6 +101,7 @@
     private func answer(_ request: Request) async throws -> Response {
       guard let guarding = guarding.withLock({ $0 }) else { throw PageFailure.foreign }
       switch guarding.judge(.init(request, cookie: guarding.cookieName)) {
+      case .ambiguous: throw PageFailure(.usage, "a request names one host, the page's")
       case .foreign: throw PageFailure.foreign
       case .wrongContentType:
         throw PageFailure(
@@ -141,7 +142,10 @@
         HTTPField.Name(name).flatMap { request.headers[$0] }
       }
       self.init(
-        method: request.method.rawValue, path: request.uri.path, host: request.head.authority,
+        method: request.method.rawValue, path: request.uri.path,
+        // The first field became the authority; others are still fields.
+        hosts: (request.head.authority.map { [$0] } ?? [])
+          + (HTTPField.Name("Host").map { request.headers[values: $0] } ?? []),
         origin: header("Origin"), fetchSite: header("Sec-Fetch-Site"),
         contentType: request.headers[.contentType],
         cookie: request.cookies[cookie]?.value,

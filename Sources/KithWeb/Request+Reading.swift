@@ -13,12 +13,7 @@
       return String(text)
     }
 
-    func store() throws -> String {
-      guard let store = StoreIdentifier(try text("store")) else {
-        throw PageFailure(.usage, "this is no store's name")
-      }
-      return store.rawValue
-    }
+    func store() throws -> String { try PageStore(text("store")).name }
 
     func number(_ name: String) -> Int? { (try? text(name)).flatMap { Int($0) } }
 
@@ -29,9 +24,30 @@
       let bytes = try await body.collect(upTo: limit)
       do {
         return try JSONDecoder().decode(Body.self, from: Data(bytes.readableBytesView))
+      } catch let failure as PageFailure {
+        throw failure
       } catch {
         throw PageFailure(.usage, "the request cannot be read: \(error)")
       }
+    }
+  }
+
+  /// The name of a store as all requests give it; not one of the account's own.
+  struct PageStore: Decodable {
+    let name: String
+
+    init(_ text: String) throws(PageFailure) {
+      guard let store = StoreIdentifier(text) else {
+        throw PageFailure(.usage, "this is no store's name")
+      }
+      guard !store.isReserved else {
+        throw PageFailure(.usage, "stores whose names begin with kith. are the account's own")
+      }
+      name = store.rawValue
+    }
+
+    init(from decoder: any Decoder) throws {
+      try self.init(decoder.singleValueContainer().decode(String.self))
     }
   }
 #endif

@@ -23,10 +23,31 @@ class DeviceTests(Case):
         browser.type("#join-address", address)
         page.press("Join", "#join-form")
 
+    def test_signed_out(self):
+        """who is signed out signs in again on the page; a page that ended shows no empty store"""
+        peer = self.account(theme="dark")
+        page = KithPage(self.browser(), peer).open()
+        page.wait_value("theme", "dark")
+        peer.kith("account", "sign-out")
+        page.wait_state("Nobody is signed in.")
+        page.browser.wait_text("#sign-in-title", "Sign in again")
+        self.picture(page.browser, "signed-out")
+        page.press("Sign in", "#sign-in")
+        page.wait_state("only device")
+        page.wait_value("theme", "dark")
+        self.assertIsNone(page.browser.text("#sign-in"))
+        # The address works once.
+        other = self.browser(1)
+        other.open(peer.address)
+        other.wait_text("#state", "This page has ended.")
+        self.picture(other, "ended")
+        for hidden in ("#store-section", "#devices-card", "#welcome", "#keys-empty", "#import-open"):
+            self.assertIsNone(other.text(hidden), hidden)
+
     def test_pairing(self):
         """two devices pair over two pages"""
         laptop, desktop = self.open_empty(0, "laptop"), self.open_empty(1, "desktop")
-        laptop.wait_state("This device has no account yet.")
+        laptop.wait_state("Nobody is signed in.")
         self.picture(laptop.browser, "1-welcome")
         laptop.browser.type("#create-name", "laptop")
         laptop.press("Create the account")
@@ -84,7 +105,7 @@ class DeviceTests(Case):
         laptop.browser.wait_text("#pairing-title", "did not join")
         stranger.browser.wait_text("#pairing-title", "did not join")
         stranger.press("Close", "#pairing")
-        stranger.wait_state("This device has no account yet.")
+        stranger.wait_state("Nobody is signed in.")
         laptop.press("Close", "#pairing")
         laptop.wait_state("only device")
         self.assertEqual(len(laptop.peer.status["devices"]), 1)
@@ -163,7 +184,7 @@ class DeviceTests(Case):
         folder = self.folder / "nas"
         folder.mkdir()
         laptop.peer.kith("carrier", "add", "folder", str(folder))
-        laptop.browser.wait_text("#carriers", "Holds everything of this device")
+        laptop.browser.wait_text("#carriers", "Has held everything of this device since")
         self.picture(laptop.browser, "carrier")
         desktop.peer.page.stop()
         laptop.wait_state("Everything is on a carrier.")

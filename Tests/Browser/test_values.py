@@ -196,6 +196,73 @@ class ValueTests(Case):
         page.browser.click("#tab-keys")
         page.wait_value("tree", "9007199254740993")
 
+    def test_import(self):
+        """an import shows what it did and nothing else, and the first click counts"""
+        page = self.open_one(theme="light")
+        file = self.folder / "settings.json"
+        file.write_text(json.dumps({"width": 80, "height": 25, "none": None}))
+        page.browser.click("#import-open")
+        page.browser.act("#import-file", "value", text=str(file))
+        page.browser.wait_text("#import-report", "json: 2 values can be imported, 1 refused.")
+        # Right after typing: no pause, and no click elsewhere.
+        page.browser.act("#import-prefix", "value", text="zz.")
+        page.browser.click("#import-do")
+        page.browser.wait_text("#import-report", "json: 2 values imported, 1 refused.")
+        self.picture(page.browser, "import")
+        self.assertEqual(page.peer.values, {"theme": "light", "zz.width": 80, "zz.height": 25})
+        other = self.folder / "other.json"
+        other.write_text(json.dumps({"depth": 1}))
+        page.browser.act("#import-file", "value", text=str(other))
+        page.browser.wait_text("#import-report", "1 value can be imported.")
+        self.assertEqual(page.browser.text("#import-report"), "json: 1 value can be imported.")
+        page.press("Close", "#import")
+
+    def test_existing_key(self):
+        """a key that is added but exists already is named so, and keeps its value unless chosen"""
+        page = self.open_one(theme="light")
+        page.browser.click("#add")
+        page.browser.type("#editor-key", "theme")
+        page.browser.type("#editor-value", "dark")
+        page.save()
+        page.browser.wait_text("#conflict-title", "This key exists already")
+        self.assertTrue(page.browser.run("return document.querySelector('#conflict [value=shown]').checked"))
+        self.picture(page.browser, "existing-key")
+        page.press("Continue", "#conflict")
+        page.wait_closed()
+        self.assertEqual(page.peer.values, {"theme": "light"})
+
+    def test_forms(self):
+        """dates and data are typed as on the command line, and data is shown as it is typed"""
+        page = self.open_one()
+        for number, text in enumerate(("2026-12-01", "2026-12-01 10:00", "2026-12-01T10:00:00,5+0100")):
+            page.add(f"date.{number}", text, "date")
+        page.add("hexadecimal", "0x000102", "data")
+        page.add("base64", "AAEC", "data")
+        self.assertEqual(page.peer.values, {
+            "date.0": {"$date": "2026-12-01T00:00:00Z"}, "date.1": {"$date": "2026-12-01T10:00:00Z"},
+            "date.2": {"$date": "2026-12-01T09:00:00.5Z"},
+            "hexadecimal": {"$data": "AAEC"}, "base64": {"$data": "AAEC"}})
+        self.assertEqual(page.value("base64"), "AAEC (3 bytes)")
+        page.browser.click("#add")
+        page.browser.type("#editor-key", "wrong")
+        page.choose("#editor-type", "data")
+        page.browser.type("#editor-value", "zz")
+        page.save()
+        page.browser.wait_text("#editor .problem", "Base64")
+        page.choose("#editor-type", "double")
+        page.browser.type("#editor-value", "12345678901234567890.5")
+        page.browser.wait_text("#editor-understood", "is kept as 12345678901234567000.")
+        page.press("Cancel", "#editor")
+
+    def test_equivalent_keys(self):
+        """keys that Unicode calls equivalent look different"""
+        page = self.open_one()
+        page.peer.kith("set", "caf\u00e9", "1", "cafe\u0301", "2")
+        page.browser.wait_text("#search-count", "2 keys")
+        self.assertEqual(page.browser.run(
+            "return [...document.querySelectorAll('#key-rows .key')].map((key) => key.textContent)"),
+            ["cafe\\u{301}", "caf\u00e9"])
+
     def test_many_keys(self):
         """a full store of 1,024 keys is searched without a delay"""
         page = self.open_one()

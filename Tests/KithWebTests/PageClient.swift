@@ -45,8 +45,9 @@ struct PageClient: Sendable {
     return client
   }
 
-  func get(_ path: String) async throws -> Answer {
-    try await whole(request("GET", path, body: nil))
+  /// A nil `hosts` is the server's own address.
+  func get(_ path: String, hosts: [String]? = nil) async throws -> Answer {
+    try await whole(request("GET", path, body: nil, hosts: hosts))
   }
 
   func post(
@@ -67,9 +68,10 @@ struct PageClient: Sendable {
   }
 
   private func request(
-    _ method: String, _ path: String, body: Data?, type: String = ""
+    _ method: String, _ path: String, body: Data?, type: String = "", hosts: [String]? = nil
   ) -> Data {
-    var lines = ["\(method) \(path) HTTP/1.1", "Host: 127.0.0.1:\(port)", "Connection: close"]
+    var lines = ["\(method) \(path) HTTP/1.1", "Connection: close"]
+    lines += (hosts ?? ["127.0.0.1:\(port)"]).map { "Host: \($0)" }
     if let cookie { lines.append("Cookie: \(cookie)") }
     if let key { lines.append("X-Kith-Key: \(key)") }
     if let body { lines += ["Content-Type: \(type)", "Content-Length: \(body.count)"] }

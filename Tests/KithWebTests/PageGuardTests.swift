@@ -19,7 +19,7 @@ import Testing
   /// A request of the page itself.
   private func own(_ method: String, _ path: String) -> PageGuard.Request {
     PageGuard.Request(
-      method: method, path: path, host: "127.0.0.1:4180",
+      method: method, path: path, hosts: ["127.0.0.1:4180"],
       origin: method == "GET" ? nil : "http://127.0.0.1:4180", fetchSite: "same-origin",
       contentType: method == "GET" ? nil : "application/json", cookie: secrets.cookie,
       key: secrets.key)
@@ -43,7 +43,7 @@ import Testing
     let usual = PageGuard(port: 80, credentials: credentials)
     var request = own("POST", "/api/write")
     #expect(usual.judge(request) == .foreign)
-    (request.host, request.origin) = ("127.0.0.1", "http://127.0.0.1")
+    (request.hosts, request.origin) = (["127.0.0.1"], "http://127.0.0.1")
     #expect(usual.judge(request) == .allowed)
   }
 
@@ -56,8 +56,18 @@ import Testing
   func hosts(host: String?) {
     for path in ["/", "/page.js", "/api/token", "/api/status"] {
       var request = own("GET", path)
-      request.host = host
+      request.hosts = host.map { [$0] } ?? []
       #expect(guarding.judge(request) == .foreign)
+    }
+  }
+
+  @Test("a request that names two hosts is ambiguous")
+  func twoHosts() {
+    let host = "127.0.0.1:4180"
+    for hosts in [[host, "evil.example"], ["evil.example", host], [host, host]] {
+      var request = own("GET", "/api/status")
+      request.hosts = hosts
+      #expect(guarding.judge(request) == .ambiguous)
     }
   }
 

@@ -73,6 +73,68 @@
       }
     }
 
+    @Test("no request reads or makes a store that the account keeps for itself")
+    func reservedStores() async throws {
+      try await withPage { page, accounts in
+        let node = try await accounts.nodeAccess
+        try await node.write([("id", "secret")], in: "kith.carriers")
+        for name in ["kith.carriers", "kith.dconf", "kith.", "kith.new"] {
+          for path in [
+            "events?", "value?key=id&", "unshown?", "history?", "history?key=id&", "export?",
+          ] {
+            let answer = try await page.get("/api/\(path)store=\(name)")
+            #expect(answer.status == 400 && !answer.body.contains("secret"), "\(path)")
+          }
+          let bodies: [(String, [String: Any])] = [
+            ("write", ["create": true, "writes": [["key": "a", "json": "1"]]]),
+            ("unshown/again", ["number": 1]), ("unshown/clear", ["through": 1]),
+            ("undo", ["key": "id"]), ("sync", [:]),
+          ]
+          for (path, body) in bodies {
+            let body = body.merging(["store": name]) { own, _ in own }
+            let answer = try await page.post("/api/\(path)", body)
+            #expect(answer.status == 400)
+            #expect(try answer.message.contains("the account's own"), "\(path)")
+          }
+          let answer = try await page.post(
+            "/api/import?store=\(name)&dryRun=false", Data(#"{"a": 1}"#.utf8),
+            type: "application/octet-stream")
+          #expect(answer.status == 400)
+        }
+        #expect(try await node.values(in: "kith.carriers").count == 1)
+        #expect(try await node.values(in: "kith.new").isEmpty)
+      }
+    }
+
+    @Test("a request with two hosts is malformed")
+    func twoHosts() async throws {
+      try await withPage { page, _ in
+        let host = "127.0.0.1:\(page.port)"
+        for hosts in [[host, "evil.example"], ["evil.example", host], [host, host]] {
+          let answer = try await page.get("/api/status", hosts: hosts)
+          #expect(answer.status == 400)
+        }
+      }
+    }
+
+    @Test("who is signed out is offered the accounts of this host")
+    func signingIn() async throws {
+      try await withPage { page, accounts in
+        let account = try #require(accounts.signedIn?.hex)
+        try await accounts.signOut()
+        var answer = try await page.get("/api/accounts")
+        let known = try #require(answer.members["accounts"] as? [[String: Any]])
+        #expect(known.map { $0["account"] as? String } == [account])
+        let unknown = String(repeating: "0", count: 64)
+        answer = try await page.post("/api/account/sign-in", ["account": unknown])
+        #expect(answer.status == 404)
+        #expect(try await page.post("/api/account/sign-in", ["account": account]).status == 200)
+        #expect(accounts.signedIn?.hex == account)
+        answer = try await page.post("/api/account/sign-in", ["account": account])
+        #expect(answer.status == 409)
+      }
+    }
+
     @Test("any key can be named in a request")
     func keys() async throws {
       try await withPage { page, _ in

@@ -1,9 +1,11 @@
-import Kith
+package import Kith
 import KithTerminal
 
-struct AccountsReport: Equatable, Sendable {
+package struct AccountsReport: Equatable, Sendable {
   /// In the order of their first signing in.
   var accounts: [Accounts.KnownAccount]
+
+  package init(accounts: [Accounts.KnownAccount]) { self.accounts = accounts }
 
   func text(_ style: Style) -> String {
     guard !accounts.isEmpty else { return "" }
@@ -18,7 +20,7 @@ struct AccountsReport: Equatable, Sendable {
     return table.text(style)
   }
 
-  var document: Document {
+  package var document: Document {
     .versioned([
       "accounts": .list(
         accounts.map {

@@ -1,7 +1,7 @@
 // The list of carriers: storage through which devices exchange without meeting.
 
 import { app, now } from "./app.js";
-import { ago, byId, bytes, count, h, nameNode, plainName, redraw, show } from "./dom.js";
+import { ago, byId, bytes, count, h, moment, nameNode, plainName, redraw, show } from "./dom.js";
 
 export function renderCarriers() {
   const carriers = app.status.carriers ?? [];
@@ -16,8 +16,9 @@ function facts(carrier) {
   const parts = [];
   if (carrier.problem) parts.push(plainName(carrier.problem));
   else if (carrier.heldSinceMilliseconds) {
-    parts.push(`Holds everything of this device, as seen ${ago(carrier.heldSinceMilliseconds, now())}.`);
+    parts.push(`Has held everything of this device since ${moment(carrier.heldSinceMilliseconds)}.`);
   } else parts.push("Does not hold everything yet.");
+  if (carrier.listedMilliseconds) parts.push(`Looked at ${ago(carrier.listedMilliseconds, now())}.`);
   if (carrier.objects > 0) parts.push(`${count(carrier.objects, "object")}, ${bytes(carrier.bytes)}.`);
   parts.push(carrier.isShared ? "For all devices of the account." : "For this device.");
   return parts;

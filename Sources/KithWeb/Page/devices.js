@@ -3,8 +3,8 @@
 import { app, deviceName, isSignedIn, now } from "./app.js";
 import { get, post } from "./api.js";
 import {
-  ago, byId, count, duration, h, moment, nameNode, onSubmit, openDialog, plainName, setText, show,
-  showProblem, toast,
+  ago, byId, count, duration, h, moment, nameNode, onSubmit, openDialog, plainName, setChildren,
+  setText, show, showProblem, toast,
 } from "./dom.js";
 import { stateIcon } from "./map.js";
 import { deviceState, lack } from "./verdict.js";
@@ -50,11 +50,11 @@ function updateCard(device) {
   card.device = device;
   const name = plainName(device.name);
   card.item.className = `kind-${state.kind}`;
-  card.icon.replaceChildren(stateIcon(state.kind, 28));
-  card.name.replaceChildren(nameNode(device.name));
+  setChildren(card.icon, stateIcon(state.kind, 28));
+  setChildren(card.name, nameNode(device.name));
   setText(card.badge, state.text);
   setText(card.fingerprint, device.fingerprint);
-  card.facts.replaceChildren(...list);
+  setChildren(card.facts, ...list);
   card.rename.setAttribute("aria-label", `Rename ${name}`);
   card.revoke.setAttribute("aria-label", `Revoke ${name}`);
   show(card.rename, device.isMember);
@@ -142,8 +142,8 @@ async function revoke(device) {
   revoked = null;
   const dialog = byId("revoke");
   dialog.dataset.device = device.id;
-  byId("revoke-list").replaceChildren();
-  byId("revoke-name").replaceChildren(nameNode(device.name));
+  setChildren(byId("revoke-list"));
+  setChildren(byId("revoke-name"), nameNode(device.name));
   byId("revoke-fingerprint").textContent = device.fingerprint;
   byId("revoke-sure").checked = false;
   byId("revoke-do").disabled = true;
@@ -154,7 +154,7 @@ async function revoke(device) {
     if (dialog.dataset.device !== device.id) return;
     const own = app.status.device;
     const dependents = devices.filter((id) => id !== own);
-    byId("revoke-list").replaceChildren(...dependents.map((id) => h("li", {}, h("label", {},
+    setChildren(byId("revoke-list"), ...dependents.map((id) => h("li", {}, h("label", {},
       h("input", { type: "checkbox", checked: true, value: id }), " ", nameNode(deviceName(id)), " stays"))));
     show(byId("revoke-dependents"), dependents.length > 0);
     revoked = device;

@@ -17,8 +17,17 @@ function fill(element, attributes, children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...shownOf(children));
   return element;
+}
+
+/** Without the results of `condition && child` whose condition is false. */
+const shownOf = (children) => children.flat()
+  .filter((child) => child !== null && child !== undefined && child !== false);
+
+/** Replaces an element's children by those that `h` would take. */
+export function setChildren(element, ...children) {
+  element.replaceChildren(...shownOf(children));
 }
 
 /**
@@ -29,7 +38,7 @@ export function redraw(element, shown, children) {
   const text = JSON.stringify(shown);
   if (element.dataset.drawn === text) return false;
   element.dataset.drawn = text;
-  element.replaceChildren(...children());
+  setChildren(element, ...children());
   return true;
 }
 
@@ -50,6 +59,17 @@ const inNames = /[\p{Cc}\p{Bidi_C}\p{Zl}\p{Zp}\p{Cs}\p{DI}\ufff9-\ufffb]|(?! )\p
 
 const number = (character) => `\\u{${character.codePointAt(0).toString(16)}}`;
 
+/**
+ * Of texts that Unicode calls equivalent, only the composed one (NFC) is shown as it is; the others
+ * have by number what distinguishes them.
+ */
+function distinct(text) {
+  if (text.normalize("NFC") === text) return text;
+  return text.replace(/./gsu, (character) =>
+    (/[\p{M}\u1160-\u11ff]/u.test(character) || character.normalize("NFC") !== character
+      ? number(character) : character));
+}
+
 /** Whether a plain text field would hide or change part of the text. */
 export function hasInvisible(text) {
   return text.replace(/[\n\t]/g, "").search(inValues) >= 0;
@@ -57,12 +77,12 @@ export function hasInvisible(text) {
 
 /** A key or name for attributes: invisible characters by number. */
 export function plainName(text) {
-  return text.replace(inNames, number);
+  return distinct(text).replace(inNames, number);
 }
 
 /** A key or name, isolated from the text around it. */
 export function nameNode(text) {
-  return h("bdi", { class: "name" }, ...marked(text, inNames, false));
+  return h("bdi", { class: "name" }, ...marked(distinct(text), inNames, false));
 }
 
 /** A value's text: invisible characters by number; with `hasLines`, line ends stay. */
@@ -171,13 +191,13 @@ export function onEscape(dialog, run) {
 /** Shows an error in the dialog or form that caused it. */
 export function showProblem(container, error) {
   const place = container.querySelector(".problem");
-  place.replaceChildren(error.message ?? String(error));
+  setChildren(place, error.message ?? String(error));
   place.hidden = false;
 }
 
 export function clearProblem(container) {
   const place = container.querySelector(".problem");
-  if (place) { place.hidden = true; place.replaceChildren(); }
+  if (place) { place.hidden = true; setChildren(place); }
 }
 
 /** Runs a form's action: its buttons wait, an error shows in it. Returns whether it succeeded. */

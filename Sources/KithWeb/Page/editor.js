@@ -2,10 +2,10 @@
 
 import { app, on } from "./app.js";
 import {
-  byId, clearProblem, hasInvisible, nameNode, onSubmit, openDialog, perform, setText, show,
+  byId, clearProblem, count, hasInvisible, nameNode, onSubmit, openDialog, perform, setText, show,
 } from "./dom.js";
 import { isInteger64, JsonError, parse, print, quote } from "./json.js";
-import { hexText, localDate, nodeOf } from "./values.js";
+import { dataSize, localDate, nodeOf } from "./values.js";
 import { addToTransaction, save, shownJson, takeOut } from "./writes.js";
 
 /** { key, was } of the edited entry; `key` is null for a new one. */
@@ -19,8 +19,8 @@ const hints = {
   integer: "A whole number of 64 bits, such as -12.",
   double: "A number such as 0.5 or 1e16; also inf, -inf and nan.",
   bool: "",
-  date: "Such as 2026-11-21T10:00:00Z. Z is UTC; +01:00 is also understood.",
-  data: "Bytes as base64, or of a file.",
+  date: "Such as 2026-12-01, or 2026-12-01T10:00:00+01:00. Without an offset it is UTC.",
+  data: "Bytes as base64, as hexadecimal digits after 0x, or of a file.",
   array: "JSON in brackets, such as [1, 2.0, \"three\"].",
   dictionary: "JSON in braces, such as {\"width\": 1280}.",
 };
@@ -104,8 +104,9 @@ function understand() {
   const text = value().value.trim();
   let understood = "";
   try {
-    if (type() === "date" && text) understood = localDate(new Date(dateText(text)));
-    if (type() === "data" && text) understood = hexText(text);
+    if (type() === "date" && text) understood = localDate(readDate(text));
+    if (type() === "data" && text) understood = count(dataSize(base64Text(text)), "byte");
+    if (["double", "array", "dictionary"].includes(type()) && text) understood = roundedText(text);
     if (type() === "string" && !byId("editor-escapes").checked && hasInvisible(value().value)) {
       understood = "It has invisible characters. Tick the box below to see them.";
     }
@@ -126,13 +127,51 @@ function unescape(text) {
   });
 }
 
-function dateText(text) {
-  const match = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$/.exec(text);
-  if (!match || Number.isNaN(new Date(text).getTime())) {
-    throw new Error("A date is expected, such as 2026-11-21T10:00:00Z.");
+// As `kith set --type date` reads it; the server reads the text itself.
+const datePattern =
+  /^(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d{1,20}))?)?(?:[Zz]|([+-]\d{2}):?(\d{2})?)?)?$/;
+
+/** The moment of a date as a person types it. */
+function readDate(text) {
+  const match = datePattern.exec(text);
+  const [, day, time = "00:00", seconds = "00", fraction = "0", hours, minutes = "00"] = match ?? [];
+  const date = new Date(`${day}T${time}:${seconds}.${fraction.slice(0, 3)}${hours ? `${hours}:${minutes}` : "Z"}`);
+  if (!match || Number.isNaN(date.getTime())) {
+    throw new Error("A date is expected, such as 2026-12-01 or 2026-12-01T10:00:00Z.");
   }
-  if (text.endsWith("Z") && match[1]) return text;
-  return new Date(text).toISOString();
+  return date;
+}
+
+/** Canonical base64 of bytes as a person types them. */
+function base64Text(text) {
+  const digits = text.replace(/\s+/g, "");
+  const hexadecimal = /^0x((?:[0-9a-f]{2})*)$/i.exec(digits);
+  if (hexadecimal) {
+    const bytes = hexadecimal[1].match(/../g) ?? [];
+    return btoa(bytes.map((byte) => String.fromCharCode(parseInt(byte, 16))).join(""));
+  }
+  if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(digits)) {
+    throw new Error("Base64 such as AAEC is expected, or hexadecimal digits in pairs after 0x.");
+  }
+  return btoa(atob(digits));
+}
+
+/** Names the first number that a double does not hold as it is written. */
+function roundedText(text) {
+  const digits = (number) => number.replace(/e.*/i, "").replace(/[^\d]/g, "").replace(/^0+|0+$/g, "");
+  const find = (node) => {
+    if (node.type === "double" && !node.isSpecial) {
+      const kept = String(Number(node.text));
+      return digits(kept) === digits(node.text) ? "" : `${node.text} is kept as ${kept}.`;
+    }
+    const inner = node.items ?? node.members?.map(([, member]) => member) ?? [];
+    for (const one of inner) {
+      const found = find(one);
+      if (found) return found;
+    }
+    return "";
+  };
+  return find(parse(text));
 }
 
 /** The JSON of the value in the fields. Throws an error with words for people. */
@@ -157,12 +196,9 @@ function typedJson() {
     }
     case "date":
       if (trimmed.startsWith("{")) return print(expectType(trimmed));
-      return `{"$date":"${dateText(trimmed)}"}`;
-    case "data": {
-      const base64 = trimmed.replace(/\s+/g, "");
-      try { atob(base64); } catch { throw new Error("Base64 is expected, such as AAEC."); }
-      return `{"$data":"${btoa(atob(base64))}"}`;
-    }
+      readDate(trimmed);
+      return `{"$date":${quote(trimmed)}}`;
+    case "data": return `{"$data":"${base64Text(trimmed)}"}`;
     default: return print(expectType(trimmed));
   }
 }
@@ -179,7 +215,7 @@ function expectType(text) {
 async function submit(isPending) {
   const key = edited.key ?? byId("editor-key").value;
   const json = typedJson();
-  const change = { key, type: type(), json, was: edited.was };
+  const change = { key, type: type(), json, was: edited.was, isNew: edited.key === null };
   if (isPending) addToTransaction(change);
   else if (!(await save([change]))) throw new Error("Nothing was saved.");
   else takeOut(key);

@@ -1,7 +1,7 @@
 // The table of keys. Rows are kept by key and changed in place; only new and changed ones are built.
 
 import { app, emit, on } from "./app.js";
-import { byId, bytes, count, nameNode, plainName, setText, show } from "./dom.js";
+import { byId, bytes, count, nameNode, plainName, setChildren, setText, show } from "./dom.js";
 import { shownJSON, valueElement } from "./values.js";
 
 /** By key: { row, entry, haystack }. */
@@ -90,7 +90,7 @@ function setRow(entry) {
   setText(type.firstElementChild, entry.type);
   setText(size, bytes(entry.bytes));
   const isOpen = value.firstElementChild?.open === true;
-  value.replaceChildren(valueElement(entry, shownJSON(app.store, entry.key)));
+  setChildren(value, valueElement(entry, shownJSON(app.store, entry.key)));
   if (isOpen && "open" in value.firstElementChild) value.firstElementChild.open = true;
   if (item.row === current) value.querySelector("summary, button")?.setAttribute("tabindex", "0");
 }

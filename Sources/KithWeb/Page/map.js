@@ -1,7 +1,7 @@
 // The map: this device in the centre, the others around it. Colour, shape and text say the state.
 
 import { app, now } from "./app.js";
-import { byId, count, plainName, svg } from "./dom.js";
+import { byId, count, plainName, setChildren, svg } from "./dom.js";
 import { deviceState } from "./verdict.js";
 
 // Paths in a square from -12 to 12: an outline, and a glyph in it.
@@ -84,7 +84,7 @@ function draw(device, state, [x, y], [centreX, centreY], size) {
     part.kind = state.kind;
     part.group.setAttribute("class", `device kind-${state.kind}`);
     part.line.setAttribute("class", `session kind-${state.kind}`);
-    part.icon.replaceChildren(...shapes(state.kind));
+    setChildren(part.icon, ...shapes(state.kind));
   }
   part.icon.setAttribute("transform", `scale(${size / 24})`);
   part.group.style.transform = `translate(${x}px, ${y}px)`;

@@ -37,6 +37,11 @@ function renderState() {
   redraw(byId("state-detail"), detail, () => nodes(detail));
   document.title = `${title.replace(/[. …]+$/, "")} · Kith`;
   document.body.classList.toggle("is-old", app.connection !== "live" && app.status !== null);
+  // Without a status nothing is known: an empty store would look like lost data.
+  document.body.classList.toggle("is-blank", app.status === null);
+  for (const part of document.querySelectorAll("main > :not(#hero), .top-actions, #tray")) {
+    part.inert = app.connection === "ended";
+  }
   show(byId("retry"), app.connection === "lost");
   renderUnshownNote();
 }

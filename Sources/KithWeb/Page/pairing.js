@@ -3,7 +3,8 @@
 import { app, isSignedIn, now, on } from "./app.js";
 import { post } from "./api.js";
 import {
-  byId, duration, h, nameNode, onEscape, onSubmit, openDialog, perform, setText, showProblem, svg,
+  byId, duration, h, nameNode, onEscape, onSubmit, openDialog, perform, setChildren, setText,
+  showProblem, svg,
 } from "./dom.js";
 
 let state = null;
@@ -18,8 +19,8 @@ async function invite() {
   drawn = "";
   const dialog = byId("pairing");
   setText(byId("pairing-title"), "Invite a device");
-  byId("pairing-body").replaceChildren(h("p", {}, "Making a code …"));
-  byId("pairing-buttons").replaceChildren(button("Close", () => dialog.close()));
+  setChildren(byId("pairing-body"), h("p", {}, "Making a code …"));
+  setChildren(byId("pairing-buttons"), button("Close", () => dialog.close()));
   openDialog(dialog);
   try { await post("/api/invite"); } catch (error) { showProblem(dialog, error); }
 }
@@ -48,8 +49,8 @@ export function showPairing(next) {
   drawn = shape;
   const { title, body, buttons } = view(next);
   setText(byId("pairing-title"), title);
-  byId("pairing-body").replaceChildren(...body.filter(Boolean));
-  byId("pairing-buttons").replaceChildren(...buttons);
+  setChildren(byId("pairing-body"), ...body.filter(Boolean));
+  setChildren(byId("pairing-buttons"), ...buttons);
   if (isNewStep) {
     dialog.querySelector(".problem").hidden = true;
     byId("pairing-title").focus();

@@ -2,7 +2,9 @@
 
 import { app, deviceName, on, storeStatus } from "./app.js";
 import { get, post } from "./api.js";
-import { byId, bytes, h, moment, nameNode, plainName, setText, show, toast } from "./dom.js";
+import {
+  byId, bytes, h, moment, nameNode, plainName, setChildren, setText, show, toast,
+} from "./dom.js";
 import { valueElement } from "./values.js";
 import { undo } from "./writes.js";
 
@@ -52,7 +54,7 @@ function renderUnshownLists(hidden, refusals, store) {
   show(byId("unshown-empty"), hidden.length + refusals.length === 0);
   show(byId("hidden-section"), hidden.length > 0);
   show(byId("refusals-section"), refusals.length > 0);
-  byId("hidden").replaceChildren(...hidden.map((entry) => h("li", { "data-key": entry.key },
+  setChildren(byId("hidden"), ...hidden.map((entry) => h("li", { "data-key": entry.key },
     h("div", { class: "record-head" }, h("strong", {}, nameNode(entry.key)),
       h("span", { class: "badge" }, "hidden: does not fit")),
     h("div", { class: "record-value" }, valueElement(entry, wholeJSON(
@@ -60,7 +62,7 @@ function renderUnshownLists(hidden, refusals, store) {
       ({ hidden }) => hidden.find(({ key }) => key === entry.key)))),
     h("small", {}, `${entry.type}, ${bytes(entry.bytes)}, written by `,
       nameNode(deviceName(entry.device)), " on ", timeNode(entry.writtenMilliseconds)))));
-  byId("refusals").replaceChildren(...refusals.map((refusal) => refusalItem(refusal, store)));
+  setChildren(byId("refusals"), ...refusals.map((refusal) => refusalItem(refusal, store)));
 }
 
 const reasons = {
@@ -127,7 +129,7 @@ async function loadHistory() {
 
 function renderHistory(values, store) {
   show(byId("history-empty"), values.length === 0);
-  byId("history").replaceChildren(...values.map((value) => h("li", { "data-number": value.number },
+  setChildren(byId("history"), ...values.map((value) => h("li", { "data-number": value.number },
     h("div", { class: "record-head" }, h("strong", {}, nameNode(value.key)),
       h("div", { class: "actions" }, h("button", {
         type: "button", "aria-label": `Bring back ${plainName(value.key)} as of number ${value.number}`,
@@ -171,7 +173,7 @@ function addChange({ reason, items }) {
 let unread = 0;
 
 export function clearRecords() {
-  for (const list of ["changes", "hidden", "refusals", "history"]) byId(list).replaceChildren();
+  for (const list of ["changes", "hidden", "refusals", "history"]) setChildren(byId(list));
   show(byId("changes-empty"), true);
   unread = 0;
   setText(byId("changes-count"), "");

@@ -3,7 +3,8 @@
 import { app, deviceName, emit, storeStatus } from "./app.js";
 import { get, post, send } from "./api.js";
 import {
-  byId, bytes, count, h, nameNode, openDialog, perform, plainName, redraw, setText, show, toast,
+  byId, bytes, clearProblem, count, h, nameNode, openDialog, perform, plainName, redraw,
+  setChildren, setText, show, showProblem, toast,
 } from "./dom.js";
 
 export function renderStores() {
@@ -87,25 +88,56 @@ function renderOverview() {
 
 // Import
 
-let file = null;
+const trialPause = 300;
+/** Of the newest trial; an older one shows nothing any more. */
+let trialNumber = 0;
+let trialTimer = 0;
 
+const chosenFile = () => byId("import-file").files[0] ?? null;
+
+/** Imports with the prefix as it is now. */
 async function runImport(isDryRun) {
-  const report = await send("/api/import",
+  const file = chosenFile();
+  if (file.size > 8 * 1048576) throw new Error("The file is larger than 8 MiB.");
+  return send("/api/import",
     { store: app.store, dryRun: isDryRun, prefix: byId("import-prefix").value || undefined }, file);
-  showReport(report);
-  byId("import-do").disabled = !isDryRun || report.imported === 0;
 }
 
-function showReport({ format, imported, refused, dryRun }) {
-  byId("import-report").replaceChildren(
+/** Says what an import would do. No button waits for it: a click meanwhile counts. */
+async function tryIt() {
+  endTrial();
+  if (!chosenFile()) return resetImport();
+  const mine = trialNumber;
+  try {
+    const report = await runImport(true);
+    if (mine !== trialNumber) return;
+    clearProblem(byId("import"));
+    showReport(report);
+    byId("import-do").disabled = report.imported === 0;
+  } catch (error) {
+    if (mine !== trialNumber) return;
+    resetImport();
+    showProblem(byId("import"), error);
+  }
+}
+
+function endTrial() {
+  clearTimeout(trialTimer);
+  trialNumber += 1;
+}
+
+function showReport({ format, imported, refused, warning, dryRun }) {
+  setChildren(byId("import-report"),
     h("p", {}, `${format}: ${count(imported, "value")} ${dryRun ? "can be imported" : "imported"}`
       + `${refused.length ? `, ${count(refused.length)} refused` : ""}.`),
+    warning && h("p", {}, plainName(warning)),
     refused.length > 0 && h("ul", { class: "refused" }, ...refused.slice(0, 200).map((one) =>
       h("li", {}, nameNode(one.key), `: ${plainName(one.reason)}`))));
 }
 
 function resetImport() {
-  byId("import-report").replaceChildren();
+  clearProblem(byId("import"));
+  setChildren(byId("import-report"));
   byId("import-do").disabled = true;
 }
 
@@ -158,32 +190,22 @@ export function startStores() {
   byId("export").addEventListener("click", exportStore);
   byId("import-open").addEventListener("click", () => {
     byId("import-form").reset();
-    file = null;
+    endTrial();
     resetImport();
     openDialog(byId("import"));
   });
-  const tryIt = async () => {
-    resetImport();
-    file = byId("import-file").files[0] ?? null;
-    if (!file) return;
-    if (file.size > 8 * 1048576) {
-      return perform(byId("import"), () => { throw new Error("The file is larger than 8 MiB."); });
-    }
-    const chosen = file;
-    let isPossible = false;
-    await perform(byId("import"), async () => {
-      await runImport(true);
-      isPossible = !byId("import-do").disabled;
-    });
-    if (file === chosen) byId("import-do").disabled = !isPossible;
-  };
-  byId("import-file").addEventListener("change", tryIt);
-  byId("import-prefix").addEventListener("change", tryIt);
+  byId("import-file").addEventListener("change", () => { resetImport(); tryIt(); });
+  byId("import-prefix").addEventListener("input", () => {
+    endTrial();
+    trialTimer = setTimeout(tryIt, trialPause);
+  });
   byId("import-form").addEventListener("submit", async (event) => {
     event.preventDefault();
-    if (await perform(byId("import"), () => runImport(false))) {
-      byId("import-do").disabled = true;
-      toast("The file was imported.");
-    }
+    endTrial();
+    if (!chosenFile()) return;
+    const isDone = await perform(byId("import"), async () => showReport(await runImport(false)));
+    if (!isDone) return;
+    byId("import-do").disabled = true;
+    toast("The file was imported.");
   });
 }

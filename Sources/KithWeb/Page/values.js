@@ -1,7 +1,7 @@
 // Values as elements: one line in a table, the rest unfolded on demand.
 
 import { get } from "./api.js";
-import { bytes, count, h, nameNode, plainName, valueNode } from "./dom.js";
+import { bytes, count, h, nameNode, plainName, setChildren, valueNode } from "./dom.js";
 import { parse } from "./json.js";
 
 const lineLimit = 160;
@@ -42,7 +42,7 @@ function largeValue(entry, fetchJSON) {
         const node = nodeOf(json);
         const shown = node ? nodeElement(node, entry.key) : valueNode(json);
         if (shown instanceof HTMLDetailsElement) shown.open = true;
-        place.replaceChildren(shown);
+        setChildren(place, shown);
       } catch (error) {
         button.disabled = false;
         place.append(h("span", { class: "problem" }, ` ${error.message}`));
@@ -86,7 +86,7 @@ function scalar(node) {
         : valueNode(node.text);
     case "bool": return h("span", { class: `bool is-${node.text}` }, node.text);
     case "date": return dateElement(node);
-    case "data": return h("span", { class: "code" }, hexText(node.text));
+    case "data": return h("span", { class: "code" }, dataText(node.text));
     default: return h("span", { class: "number" }, node.text);
   }
 }
@@ -105,16 +105,13 @@ const dates = new Intl.DateTimeFormat("en-GB", {
 });
 export const localDate = (date) => dates.format(date);
 
-export function hexText(base64) {
-  try {
-    const text = atob(base64);
-    const start = Array.from(text.slice(0, 16), (byte) =>
-      byte.charCodeAt(0).toString(16).padStart(2, "0")).join(" ");
-    return `${start}${text.length > 16 ? " …" : ""} (${count(text.length, "byte")})`;
-  } catch {
-    return base64;
-  }
+/** Data is base64 everywhere, as in `kith get` and the editor. */
+function dataText(base64) {
+  const start = base64.length > 32 ? `${base64.slice(0, 24)} …` : base64;
+  return `${start} (${count(dataSize(base64), "byte")})`.trim();
 }
+
+export const dataSize = (base64) => base64.length / 4 * 3 - (/=*$/.exec(base64)[0].length);
 
 /** One line that says how much there is and how it begins. */
 function summary(node) {

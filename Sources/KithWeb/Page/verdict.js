@@ -52,8 +52,8 @@ export function verdict(app, now) {
     detail: [`${app.message} The page shows the state from before.`],
   };
   if (status.account === undefined) return {
-    kind: "signedOut", title: "This device has no account yet.",
-    detail: ["Create an account, or join one of another device. Until then, values stay on this device."],
+    kind: "signedOut", title: "Nobody is signed in.",
+    detail: ["Sign in, create an account, or join one of another device. Until then, values stay on this device."],
   };
   if (status.isRevoked) return {
     kind: "problem", title: "This device was revoked.",

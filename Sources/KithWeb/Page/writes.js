@@ -4,8 +4,8 @@
 import { app, emit, storeStatus } from "./app.js";
 import { ApiError, get, post } from "./api.js";
 import {
-  byId, bytes, clearProblem, count, h, nameNode, onSubmit, openDialog, perform, plainName, setText,
-  show, toast,
+  byId, bytes, clearProblem, count, h, nameNode, onSubmit, openDialog, perform, plainName,
+  setChildren, setText, show, toast,
 } from "./dom.js";
 import { shownJSON, valueElement } from "./values.js";
 
@@ -97,17 +97,23 @@ async function askAboutConflict(edits, store, error) {
 
 function chooseEach(edits, currents, changed) {
   const dialog = byId("conflict");
+  // A person who adds a key did not mean to replace a value.
+  const usual = (index) => (edits[index].isNew ? "shown" : "mine");
   const side = (index, value, label, entry) => h("label", { class: "side" },
-    h("input", { type: "radio", name: `conflict-${index}`, value, checked: value === "mine", required: true }),
+    h("input", {
+      type: "radio", name: `conflict-${index}`, value, checked: value === usual(index), required: true,
+    }),
     h("span", { class: "side-title" }, label), h("span", { class: "side-value" }, valueElement(entry)));
-  byId("conflict-list").replaceChildren(...edits.flatMap((edit, index) => {
+  setChildren(byId("conflict-list"), ...edits.flatMap((edit, index) => {
     if (!changed[index]) return [];
     return [h("fieldset", {}, h("legend", {}, nameNode(edit.key)),
       side(index, "shown", "Keep the value shown now", currents[index]),
       side(index, "mine", "Save mine", edit.json === undefined ? { ...edit, removed: true } : edit))];
   }));
-  setText(byId("conflict-title"), changed.filter(Boolean).length === 1
-    ? "This value was changed meanwhile" : "Some values were changed meanwhile");
+  const conflicts = edits.filter((_, index) => changed[index]);
+  setText(byId("conflict-title"), conflicts.every((edit) => edit.isNew)
+    ? (conflicts.length === 1 ? "This key exists already" : "Some keys exist already")
+    : (conflicts.length === 1 ? "This value was changed meanwhile" : "Some values were changed meanwhile"));
   openDialog(dialog);
   return new Promise((resolve) => {
     dialog.returnValue = "";
@@ -136,7 +142,7 @@ function renderTray() {
   const edits = [...app.pending.values()];
   show(byId("tray"), edits.length > 0);
   setText(byId("tray-title"), `Transaction: ${count(edits.length, "edit")}`);
-  byId("tray-list").replaceChildren(...edits.map((edit) => h("li", {},
+  setChildren(byId("tray-list"), ...edits.map((edit) => h("li", {},
     h("span", { class: "what" }, edit.json === undefined ? "Remove " : "Set ", nameNode(edit.key)),
     edit.json !== undefined && h("span", { class: "tray-value" }, valueElement(edit)),
     h("button", {
@@ -160,8 +166,8 @@ async function askToRemove(entry) {
   // The value that is shown now: another device's change after this is not removed unseen.
   removing = { entry, was: shownJson(entry) };
   removing.was.catch(() => { /* It is awaited, and told, when the person removes. */ });
-  byId("remove-key").replaceChildren(nameNode(entry.key));
-  byId("remove-value").replaceChildren(valueElement(entry, shownJSON(app.store, entry.key)));
+  setChildren(byId("remove-key"), nameNode(entry.key));
+  setChildren(byId("remove-value"), valueElement(entry, shownJSON(app.store, entry.key)));
   setText(byId("remove-note"), app.status?.keepsHistory
     ? "It is removed on all devices. The history of this device keeps the value."
     : "It is removed on all devices. This device keeps no history, so nothing brings the value back.");
