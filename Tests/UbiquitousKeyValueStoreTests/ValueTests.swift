@@ -81,13 +81,27 @@ import Testing
     #expect(stored([text as Any]) == .array([.string("a")]))
   }
 
+  /// Foundation keeps both keys or only the last, by their hashes.
+  @Test func `a Foundation dictionary with two equivalent keys is ignored`() throws {
+    let dictionaries = (0..<100).map { number in
+      NSDictionary(
+        objects: [NSNumber(value: 1), NSNumber(value: 2)],
+        forKeys: [NSString(string: "\(number)\u{E9}"), NSString(string: "\(number)e\u{301}")])
+    }
+    let both = try #require(dictionaries.first { $0.count == 2 })
+    #expect(stored("before") == "before")
+    #expect(stored(both) == "before")
+    #expect(stored(["a": both]) == "before")
+  }
+
   @Test func `an object that property lists cannot hold is ignored, and changes nothing`() {
     let before = PropertyListValue.string("before")
     #expect(stored("before") == before)
     let none: String? = nil
     for object: Any in [
       NSNull(), Set([1]), NSSet(array: [1]), URL(filePath: "/"), UUID(), Substring("a"),
-      [1: "a"], ["a": NSNull()], [none as Any], UInt64.max, { 1 }, NSObject(), 1..<2,
+      [1: "a"], ["a": NSNull()], [none as Any], UInt64.max,
+      { 1 }, NSObject(), 1..<2,
     ] {
       #expect(stored(object) == before, "\(type(of: object))")
     }

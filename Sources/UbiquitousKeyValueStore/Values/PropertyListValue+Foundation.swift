@@ -39,6 +39,11 @@
         self = .array(values)
       } else if let elements = object as? [String: Any] {
         guard depth < Self.maximumDepth else { throw UnsupportedValue(reason: .depth) }
+        // Foundation's dictionary may have had two keys that Swift calls equal.
+        guard
+          !(type(of: object) is NSDictionary.Type)
+            || (object as? NSDictionary)?.count == elements.count
+        else { throw UnsupportedValue(reason: .equivalentKeys) }
         var members: [String: Self] = [:]
         members.reserveCapacity(elements.count)
         for (key, element) in elements {
@@ -75,6 +80,7 @@
       case type(String)
       case range
       case depth
+      case equivalentKeys
     }
 
     var reason: Reason
@@ -84,6 +90,7 @@
       case .type(let name): "property lists hold no \(name)"
       case .range: "the integer is above \(Int64.max)"
       case .depth: "more than \(PropertyListValue.maximumDepth) containers lie within each other"
+      case .equivalentKeys: "a dictionary holds only one of two canonically equivalent keys"
       }
     }
   }
