@@ -70,7 +70,9 @@ extension Transport {
     let codec = MessageCodec(
       ciphers: ciphers,
       messageLimit: isFull
-        ? NetworkLimits.messageBytes : NetworkLimits.membershipMessageBytes)
+        ? NetworkLimits.messageBytes : NetworkLimits.membershipMessageBytes,
+      // A member whose proof is being judged may have sent more behind it.
+      holdsLong: !isFull)
     let peer = SessionPeer(
       transportKey: key, hello: hello, isDialled: dial != nil, address: address,
       isMembershipOnly: pskIndex != 0)

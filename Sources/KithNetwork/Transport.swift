@@ -93,10 +93,11 @@ package final class Transport: Sendable {
 
   private func accept(_ channel: any Channel) throws {
     counters.update { $0.accepted += 1 }
-    guard channels.insert(channel), let (id, evicted) = gate.admit(channel) else {
+    guard channels.insert(channel) else {
       counters.update { $0.refused += 1 }
       throw TransportError.tooManyConnections
     }
+    let (id, evicted) = gate.admit(channel)
     if evicted { counters.update { $0.evicted += 1 } }
     let connection = AcceptedConnection(
       transport: self, id: id, host: IPAddressText.host(of: channel.remoteAddress) ?? "unknown")
@@ -140,10 +141,13 @@ extension Transport {
   /// Without addresses, a device is no longer dialled. Nor is it while there is a session with its
   /// transport key, given or met at its addresses.
   package func setLearnedAddresses(
-    _ addresses: [PeerAddress], of device: DeviceID, transportKey: TransportPublicKey? = nil
+    _ learned: [(device: DeviceID, addresses: [PeerAddress], transportKey: TransportPublicKey?)]
   ) {
-    guard device != keys.id else { return }
-    dialler.update { $0.setLearned(addresses, of: device, key: transportKey) }
+    dialler.update { schedule in
+      for (device, addresses, key) in learned where device != keys.id {
+        schedule.setLearned(addresses, of: device, key: key)
+      }
+    }
   }
 
   /// Some are dialled even if this node has enough sessions: they may lack old data.

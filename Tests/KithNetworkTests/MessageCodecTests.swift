@@ -20,11 +20,13 @@ struct MessageCodecTests {
     return (one, two)
   }
 
-  static func pair(limit: Int = NetworkLimits.messageBytes) throws -> (MessageCodec, MessageCodec) {
+  static func pair(
+    limit: Int = NetworkLimits.messageBytes, holdsLong: Bool = false
+  ) throws -> (MessageCodec, MessageCodec) {
     let (one, two) = try handshake()
     return (
       MessageCodec(ciphers: try one.split(), messageLimit: limit),
-      MessageCodec(ciphers: try two.split(), messageLimit: limit)
+      MessageCodec(ciphers: try two.split(), messageLimit: limit, holdsLong: holdsLong)
     )
   }
 
@@ -73,6 +75,25 @@ struct MessageCodecTests {
     #expect(throws: FrameError.tooLong) {
       try one.seal([UInt8](repeating: 0, count: 8 << 20 | 1), into: &buffer)
     }
+  }
+
+  /// Whether it fails or waits, nothing of it is handed on before.
+  @Test(arguments: [16 << 10 | 1, 16 << 10 | 61, 70_000, 8 << 20])
+  func longMessagesCanWaitForTheLimit(bytes: Int) throws {
+    let (one, two) = try Self.pair(limit: 16 << 10, holdsLong: true)
+    var buffer = ByteBuffer()
+    let message = [UInt8](repeating: 3, count: bytes)
+    for next in [[1], message, [2]] { try one.seal(next, into: &buffer) }
+    #expect(try two.open(from: &buffer) == [1])
+    #expect(!two.isHeld)
+    for _ in 0..<2 {
+      #expect(try two.open(from: &buffer) == nil)
+      #expect(two.isHeld)
+    }
+    two.messageLimit = NetworkLimits.messageBytes
+    #expect(try two.open(from: &buffer) == message)
+    #expect(try two.open(from: &buffer) == [2])
+    #expect(!two.isHeld && buffer.readableBytes == 0)
   }
 
   @Test func refusesTamperedAndRepeatedFrames() throws {

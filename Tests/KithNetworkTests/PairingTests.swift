@@ -168,6 +168,24 @@ struct PairingTests {
     await listener.close()
   }
 
+  /// It was forgotten if it came and went before anybody waited for it: the invitation lived on, and
+  /// took a second joiner.
+  @Test func joinerThatLeavesAtOnceCounts() async throws {
+    let configuration = configuration(handshake: .seconds(1))
+    let listener = listener(configuration)
+    let address = try #require(try await listener.bind().first)
+    let joiner = try await join(address, token: 1, configuration: configuration)
+    joiner.close()
+    _ = await joiner.awaitEnd()
+    await #expect(throws: PairingError.self) {
+      try await self.join(address, token: 1, configuration: configuration)
+    }
+    let inviter = try await listener.accept()
+    #expect(inviter.remotePayload == [9])
+    await #expect(throws: PairingError.closed) { try await inviter.receive() }
+    await listener.close()
+  }
+
   @Test func acceptingCanBeCancelled() async throws {
     let listener = listener(configuration())
     _ = try await listener.bind()

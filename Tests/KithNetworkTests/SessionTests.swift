@@ -165,7 +165,7 @@ struct SessionTests {
     try await withTransports([one, two]) { transports, addresses in
       let dead = try PeerAddress("127.0.0.1:1")
       transports[0].setLearnedAddresses(
-        [dead, addresses[1]], of: two.keys.id, transportKey: two.keys.transportPublicKey)
+        [(two.keys.id, [dead, addresses[1]], two.keys.transportPublicKey)])
       try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
     }
   }

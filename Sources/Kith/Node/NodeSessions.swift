@@ -149,11 +149,14 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
 
   func setAddresses(_ addresses: [DeviceID: [String]]) {
     guard let transport else { return }
-    for (device, texts) in addresses {
-      let parsed = texts.compactMap { try? PeerAddress($0) }
-      let key = engine.read { $0.roster.certificate(of: device)?.transportKey }
-      transport.setLearnedAddresses(parsed, of: device, transportKey: key)
-    }
+    let roster = engine.read { $0.roster }
+    transport.setLearnedAddresses(
+      addresses.map { device, texts in
+        (
+          device, texts.compactMap { try? PeerAddress($0) },
+          roster.certificate(of: device)?.transportKey
+        )
+      })
   }
 
   func setLeftBehind(_ devices: [DeviceID]) { transport?.setLeftBehind(devices) }

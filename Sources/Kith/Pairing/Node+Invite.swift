@@ -125,6 +125,10 @@ extension Node {
     guard let request = JoinRequestMessage(decoding: channel.remotePayload) else {
       throw JoinError.notACertificate
     }
+    // No answer: this is not the device that the certificate names.
+    guard case .certificate(let claimed) = request.certificate.kind,
+      claimed.transportKey == channel.remoteStatic
+    else { throw JoinError.keysInUse }
     let roster = engine.read { $0.roster }
     let certificate: Certificate
     do throws(JoinError) {
@@ -135,7 +139,6 @@ extension Node {
       await channel.awaitEnd()
       throw error
     }
-    guard certificate.transportKey == channel.remoteStatic else { throw JoinError.keysInUse }
     let candidate = PairingDevice(
       id: certificate.device, name: certificate.name,
       fingerprint: Fingerprint(of: certificate.device).description,

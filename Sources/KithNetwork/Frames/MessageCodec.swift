@@ -20,16 +20,23 @@ final class MessageCodec {
   private var ciphers: TransportPair
   /// For received messages.
   var messageLimit: Int
+  /// Whether a longer message waits until the limit is raised, instead of failing.
+  private let holdsLong: Bool
+  /// A longer message waits.
+  private(set) var isHeld = false
 
   private var message: [UInt8] = []
+  /// Nil: the next frame starts a message.
+  private var messageBytes: Int?
   /// Bytes that `message` still lacks.
   private var missingBytes = 0
-  /// With padding; 0: the next frame starts a message.
+  /// With padding.
   private var missingPlaintext = 0
 
-  init(ciphers: consuming TransportPair, messageLimit: Int) {
+  init(ciphers: consuming TransportPair, messageLimit: Int, holdsLong: Bool = false) {
     self.ciphers = ciphers
     self.messageLimit = messageLimit
+    self.holdsLong = holdsLong
   }
 
   /// With the length word and padding.
@@ -92,34 +99,52 @@ final class MessageCodec {
     }
   }
 
-  /// Takes the next message; nil: more bytes are needed.
+  /// Takes the next message; nil: more bytes are needed, or ``isHeld``.
   ///
   /// Memory grows with the received bytes, not with the claimed length.
   /// - Complexity: O(*n*); decrypted in place, copied once.
   func open(from buffer: inout ByteBuffer) throws(FrameError) -> [UInt8]? {
-    while let length = buffer.getInteger(at: buffer.readerIndex, as: UInt16.self) {
+    isHeld = false
+    while true {
+      if let message = try takeMessage() { return message }
+      guard !isHeld, let length = buffer.getInteger(at: buffer.readerIndex, as: UInt16.self) else {
+        return nil
+      }
       let frameBytes = Int(length)
       try check(frameBytes: frameBytes)
-      guard buffer.readableBytes >= NetworkLimits.frameLengthBytes + frameBytes else { return nil }
+      guard !isHeld, buffer.readableBytes >= NetworkLimits.frameLengthBytes + frameBytes else {
+        return nil
+      }
       buffer.moveReaderIndex(forwardBy: NetworkLimits.frameLengthBytes)
       let result = buffer.withUnsafeMutableReadableBytes { bytes in
         openFrame(UnsafeMutableRawBufferPointer(rebasing: bytes[..<frameBytes]))
       }
       buffer.moveReaderIndex(forwardBy: frameBytes)
       try result.get()
-      if missingPlaintext == 0 {
-        defer { message = [] }
-        return message
-      }
     }
-    return nil
+  }
+
+  /// Takes the message that the last frame ended, if it is within the limit.
+  private func takeMessage() throws(FrameError) -> [UInt8]? {
+    guard let messageBytes, missingPlaintext == 0 else { return nil }
+    try hold(messageBytes > messageLimit)
+    guard !isHeld else { return nil }
+    defer { (message, self.messageBytes) = ([], nil) }
+    return message
+  }
+
+  private func hold(_ isLong: Bool) throws(FrameError) {
+    guard isLong else { return }
+    guard holdsLong else { throw .tooLong }
+    isHeld = true
   }
 
   /// Called before the frame's bytes have come.
   private func check(frameBytes: Int) throws(FrameError) {
     let count = frameBytes - NetworkLimits.tagBytes
-    if missingPlaintext > 0 {
-      guard count == min(missingPlaintext, NetworkLimits.framePlaintextBytes) else {
+    if let messageBytes {
+      try hold(messageBytes > messageLimit)
+      guard isHeld || count == min(missingPlaintext, NetworkLimits.framePlaintextBytes) else {
         throw .malformed
       }
     } else {
@@ -127,7 +152,7 @@ final class MessageCodec {
         count == NetworkLimits.framePlaintextBytes
           || count >= NetworkLimits.paddingBytes && count % NetworkLimits.paddingBytes == 0
       else { throw .malformed }
-      guard count <= Self.plaintextBytes(of: messageLimit) else { throw .tooLong }
+      try hold(count > Self.plaintextBytes(of: messageLimit))
     }
   }
 
@@ -136,9 +161,12 @@ final class MessageCodec {
       return .failure(.notAuthentic)
     }
     var piece = UnsafeRawBufferPointer(rebasing: frame[..<count])
-    if missingPlaintext == 0 {
+    if messageBytes == nil {
       let length = Int(UInt32(bigEndian: piece.loadUnaligned(as: UInt32.self)))
-      guard length <= messageLimit else { return .failure(.tooLong) }
+      guard length <= (holdsLong ? NetworkLimits.messageBytes : messageLimit) else {
+        return .failure(.tooLong)
+      }
+      messageBytes = length
       missingBytes = length
       missingPlaintext = Self.plaintextBytes(of: length)
       guard count == min(missingPlaintext, NetworkLimits.framePlaintextBytes) else {

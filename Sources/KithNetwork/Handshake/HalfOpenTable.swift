@@ -1,14 +1,17 @@
 /// The accepted connections with an unfinished handshake, limited in all and by address.
 ///
-/// If full, the oldest connection without a valid first message is closed. Hostile connections push
-/// each other out; a dialler with the account's key stays.
+/// If full, one makes way, so that nobody keeps others out for long:
+/// - Connections without a valid first message make way for each other once they hold a quarter of the
+///   places. So hostile strangers push each other out, and a dialler with the account's key stays.
+/// - Otherwise one with a valid first message makes way: a member, or a revoked device with an old key,
+///   can hold any number of them until their timeout.
+///
+/// In both cases it is the oldest of the address with the most of them. Honest diallers hold few.
 struct HalfOpenTable {
   enum Admission: Equatable {
     case admitted
     /// The connection to close, already removed.
     case admittedInsteadOf(UInt64)
-    /// All have a valid first message.
-    case refused
   }
 
   private struct Connection {
@@ -36,13 +39,23 @@ struct HalfOpenTable {
       connections.append(Connection(id: id, bucket: bucket))
       return .admitted
     }
-    let index = connections.firstIndex { connection in
-      !connection.hasValidFirstMessage && (!isAddressFull || connection.bucket == bucket)
-    }
-    guard let index else { return .refused }
-    let evicted = connections.remove(at: index).id
+    let places = isAddressFull ? limitPerAddress : limit
+    let rivals = connections.filter { !isAddressFull || $0.bucket == bucket }
+    let strangers = rivals.filter { !$0.hasValidFirstMessage }
+    let isQuarter = strangers.count * 4 >= places
+    let leaves = oldest(
+      of: isQuarter ? strangers : rivals.filter(\.hasValidFirstMessage), beside: bucket)
+    remove(leaves)
     connections.append(Connection(id: id, bucket: bucket))
-    return .admittedInsteadOf(evicted)
+    return .admittedInsteadOf(leaves)
+  }
+
+  /// The oldest connection of the address with the most, counting the new one.
+  private func oldest(of rivals: [Connection], beside bucket: AddressBucket) -> UInt64 {
+    var counts = [bucket: 1]
+    for rival in rivals { counts[rival.bucket, default: 0] += 1 }
+    let most = rivals.lazy.map { counts[$0.bucket] ?? 0 }.max()
+    return rivals.first { counts[$0.bucket] == most }?.id ?? connections[0].id
   }
 
   /// Called when the first message is authentic: the connection stays.

@@ -19,22 +19,20 @@ final class Gate: Sendable {
 
   var halfOpen: Int { state.withLock { $0.table.count } }
 
-  /// Adds an accepted connection until it closes or its handshake is finished. If full, it closes
-  /// another, or refuses with nil.
-  func admit(_ channel: any Channel) -> (id: UInt64, evicted: Bool)? {
+  /// Adds an accepted connection until it closes or its handshake is finished. If full, closes
+  /// another.
+  func admit(_ channel: any Channel) -> (id: UInt64, evicted: Bool) {
     let bucket = AddressBucket(channel.remoteAddress)
-    let (id, admission, evicted) = state.withLock { state in
+    let (id, evicted) = state.withLock { state -> (UInt64, (any Channel)?) in
       state.lastID += 1
       let id = state.lastID
-      let admission = state.table.admit(id, from: bucket)
-      if admission != .refused { state.channels[id] = channel }
-      guard case .admittedInsteadOf(let other) = admission else {
-        return (id, admission, nil as (any Channel)?)
+      state.channels[id] = channel
+      switch state.table.admit(id, from: bucket) {
+      case .admitted: return (id, nil)
+      case .admittedInsteadOf(let other): return (id, state.channels.removeValue(forKey: other))
       }
-      return (id, admission, state.channels.removeValue(forKey: other))
     }
     evicted?.close(promise: nil)
-    guard admission != .refused else { return nil }
     // If a handler closes before its channel is active, it gets no `channelInactive`.
     channel.closeFuture.whenComplete { _ in self.leave(id) }
     return (id, evicted != nil)

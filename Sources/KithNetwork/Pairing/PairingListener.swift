@@ -15,10 +15,15 @@ package final class PairingListener: Sendable {
     var turns = PairingTurns()
     var listeners: [any Channel] = []
     var active: PairingChannel?
+    /// Waits for ``PairingListener/accept()``, which gets it also after its end: a joiner that got so
+    /// far counts.
     var arrived: PairingChannel?
     var waiter: CheckedContinuation<PairingChannel, any Error>?
     var end: PairingError?
     var timer: Scheduled<Void>?
+
+    /// Whether an exchange may begin.
+    var isFree: Bool { !isExchanging && arrived == nil }
   }
 
   let configuration: PairingConfiguration
@@ -85,6 +90,8 @@ package final class PairingListener: Sendable {
           return nil
         }
         if let result { continuation.resume(with: result) }
+        // If it has gone already, another exchange may begin.
+        if case .success? = result { beginNext() }
       }
     } onCancel: {
       state.withLock { $0.waiter.take() }?.resume(throwing: CancellationError())
@@ -106,7 +113,7 @@ package final class PairingListener: Sendable {
   /// False: another exchange is under way.
   func begin() -> Bool {
     state.withLock { state in
-      guard !state.isExchanging, state.end == nil else { return false }
+      guard state.isFree, state.end == nil else { return false }
       state.isExchanging = true
       return true
     }
@@ -116,7 +123,7 @@ package final class PairingListener: Sendable {
   func requestTurn(_ id: UInt64, from bucket: AddressBucket, _ take: @escaping PairingTurns.Take) {
     let now: PairingTurns.Turn? = state.withLock { state in
       if state.end != nil { return .over }
-      guard state.isExchanging else {
+      guard !state.isFree else {
         state.isExchanging = true
         state.turns.began(bucket)
         return .begin
@@ -133,11 +140,17 @@ package final class PairingListener: Sendable {
 
   /// The next exchange may begin.
   func finishExchange() {
-    let next = state.withLock { state -> PairingTurns.Take? in
+    state.withLock { state in
       state.active = nil
-      state.arrived = nil
-      let next = state.end == nil ? state.turns.next() : nil
-      state.isExchanging = next != nil
+      state.isExchanging = false
+    }
+    beginNext()
+  }
+
+  private func beginNext() {
+    let next = state.withLock { state -> PairingTurns.Take? in
+      guard state.isFree, state.end == nil, let next = state.turns.next() else { return nil }
+      state.isExchanging = true
       return next
     }
     next?(.begin)
@@ -191,9 +204,8 @@ package final class PairingListener: Sendable {
   }
 
   private func accept(_ channel: any Channel) throws {
-    guard channels.insert(channel), let (id, _) = gate.admit(channel) else {
-      throw TransportError.tooManyConnections
-    }
+    guard channels.insert(channel) else { throw TransportError.tooManyConnections }
+    let (id, _) = gate.admit(channel)
     let handshake = ListenerHandshakeHandler(
       parameters: parameters, owner: InvitingConnection(listener: self, id: id),
       timeout: TimeAmount(configuration.handshakeTimeout))

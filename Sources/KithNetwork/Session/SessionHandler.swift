@@ -26,7 +26,7 @@ final class SessionHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  let codec: MessageCodec
+  private let codec: MessageCodec
   private let sink: any SessionSink
   private var silenceTimeout: TimeAmount?
   private var buffer = ByteBuffer()
@@ -120,6 +120,7 @@ final class SessionHandler: ChannelInboundHandler {
   /// sessions and the host's programs.
   private func handOn() {
     let end = NIODeadline.now() + NetworkLimits.turn
+    let wasHeld = codec.isHeld
     do throws(FrameError) {
       while !isClosing, !isPaused, let message = try codec.open(from: &buffer) {
         lastRead = context?.eventLoop.now ?? lastRead
@@ -132,6 +133,7 @@ final class SessionHandler: ChannelInboundHandler {
       sink.failed(error)
       context?.close(promise: nil)
     }
+    if codec.isHeld != wasHeld { updateReading() }
     if isClosing || buffer.readableBytes == 0 && buffer.capacity > NetworkLimits.keptBufferBytes {
       buffer = ByteBuffer()
     } else if buffer.readableBytes == 0 {
@@ -155,7 +157,14 @@ final class SessionHandler: ChannelInboundHandler {
 
   private func updateReading() {
     try? context?.channel.syncOptions?.setOption(
-      .autoRead, value: !isPaused && !isPostponed)
+      .autoRead, value: !isPaused && !isPostponed && (isClosing || !codec.isHeld))
+  }
+
+  /// For received messages. One that waited for it is handed on.
+  func setMessageLimit(_ limit: Int) {
+    codec.messageLimit = limit
+    // Asynchronous, because the caller may hold a lock.
+    if codec.isHeld { postpone() }
   }
 
   /// `written` gets the result.

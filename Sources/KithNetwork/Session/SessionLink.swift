@@ -145,7 +145,7 @@ final class SessionLink: Sendable {
 
   /// For received messages.
   func setMessageLimit(_ limit: Int) {
-    onLoop { $0.handler.value.codec.messageLimit = limit }
+    onLoop { $0.handler.value.setMessageLimit(limit) }
   }
 
   func watchForSilence(_ timeout: TimeAmount) {
