@@ -33,8 +33,13 @@ enum CarrierLimits {
   static let headerBytes = 64 << 10
   /// Bytes of an answer that is neither an object nor a listing.
   static let answerBytes = 64 << 10
-  /// Bytes of an answer for each object that a listing may have.
-  static let listingBytesPerObject = 2_048
+  /// Bytes of an answer for each member that a listing may have, besides its URL or key; servers take
+  /// 300 to 500.
+  static let memberBytes = 600
+  /// Elements of XML for each of them; servers take up to 12.
+  static let memberElements = 16
+  /// Members that are no objects, such as files of other programs.
+  static let foreignMembers = 1_024
   static let redirects = 3
   /// The longest wait that a server may ask for.
   static let retryAfter = Duration.seconds(86_400)

@@ -1,3 +1,6 @@
+import Kith
+import Synchronization
+
 /// Reads the small XML documents of WebDAV and S3.
 ///
 /// It takes elements and text, and refuses document types, and so all entities but XML's own five.
@@ -13,6 +16,8 @@ struct XMLScanner {
   /// The document is not well-formed, or is beyond a limit.
   struct Malformed: Error, Equatable {
     var offset: Int
+    /// Whether it holds more than the reader asked for.
+    var isTooMuch = false
   }
 
   private let bytes: [UInt8]
@@ -189,17 +194,36 @@ struct XMLScanner {
 }
 
 extension XMLScanner {
+  /// Large documents of all carriers are read one after the other, so that together they keep one
+  /// core busy.
+  private static let turn = Mutex(())
+
+  /// Reads a large document. Blocks while another one is read.
+  static func inTurn<Value: Sendable>(
+    _ body: @Sendable () throws(CarrierFailure) -> Value
+  ) throws(CarrierFailure) -> Value {
+    try turn.withLock { _ throws(CarrierFailure) in try body() }
+  }
+
   /// Calls a function when an element ends, with the names from the root to the element, and the text
   /// right inside it, not trimmed.
+  ///
+  /// - Throws: If the document is malformed, or has more elements than `limit`.
   static func forEachElement(
-    of bytes: [UInt8], _ visit: (_ path: [String], _ text: String) throws(Malformed) -> Void
+    of bytes: [UInt8], limit: Int = CarrierLimits.answerBytes,
+    _ visit: (_ path: [String], _ text: String) throws(Malformed) -> Void
   ) throws(Malformed) {
+    var elements = 0
     var scanner = XMLScanner(bytes)
     var path: [String] = []
     var texts: [String] = []
     while let event = try scanner.next() {
       switch event {
       case .start(let name):
+        elements += 1
+        guard elements <= limit else {
+          throw Malformed(offset: scanner.position, isTooMuch: true)
+        }
         path.append(name)
         texts.append("")
       case .text(let text):

@@ -53,9 +53,11 @@ struct XMLTests {
   /// Every document that is cut short is refused, and none makes the scanner run for ever or trap.
   @Test func everyPrefixIsRefused() throws {
     let document = Array(Self.apache.utf8)
-    #expect(try Multistatus(document).members.count == 3)
+    #expect(try Multistatus(document, limit: 3).members.count == 3)
     for count in 0..<document.count {
-      #expect(throws: XMLScanner.Malformed.self) { try Multistatus(Array(document[..<count])) }
+      #expect(throws: XMLScanner.Malformed.self) {
+        try Multistatus(Array(document[..<count]), limit: 3)
+      }
     }
   }
 
@@ -65,13 +67,13 @@ struct XMLTests {
       for byte: UInt8 in [0, 0x20, 0x22, 0x26, 0x2F, 0x3C, 0x3E, 0xFF] {
         var changed = document
         changed[offset] = byte
-        _ = try? Multistatus(changed)
+        _ = try? Multistatus(changed, limit: 3)
       }
     }
   }
 
   @Test func membersOfApache() throws {
-    let members = try Multistatus(Array(Self.apache.utf8)).members
+    let members = try Multistatus(Array(Self.apache.utf8), limit: 3).members
     #expect(
       members == [
         .init(name: "place", isDirectory: true, bytes: nil),
@@ -85,7 +87,7 @@ struct XMLTests {
       "<multistatus xmlns='DAV:'><response><href>http://h/x/n</href><propstat><prop>"
       + "<getcontentlength>7</getcontentlength></prop><status>HTTP/1.1 404 Not Found</status>"
       + "</propstat></response></multistatus>"
-    let members = try Multistatus(Array(document.utf8)).members
+    let members = try Multistatus(Array(document.utf8), limit: 3).members
     #expect(members == [.init(name: "n", isDirectory: false, bytes: nil)])
   }
 
@@ -95,7 +97,7 @@ struct XMLTests {
     "<multistatus><response><href>/%zz</href></response></multistatus>", "<html></html>",
   ])
   func listingsThatAreNotWholeAreRefused(_ document: String) {
-    #expect(throws: XMLScanner.Malformed.self) { try Multistatus(Array(document.utf8)) }
+    #expect(throws: XMLScanner.Malformed.self) { try Multistatus(Array(document.utf8), limit: 3) }
   }
 
   @Test func pagesOfBuckets() throws {
@@ -106,7 +108,7 @@ struct XMLTests {
         <IsTruncated>true</IsTruncated><NextContinuationToken>a/b=</NextContinuationToken>
         <Contents><Key>p+q%2B%2Fx</Key><Size>3</Size></Contents>
         <CommonPrefixes><Prefix>p/q/</Prefix></CommonPrefixes></ListBucketResult>
-        """.utf8))
+        """.utf8), limit: 1)
     #expect(page.objects.map(\.key) == ["p q+/x"])
     #expect(page.objects.map(\.bytes) == [3])
     #expect(page.next == "a/b=")
@@ -118,7 +120,39 @@ struct XMLTests {
     "<Error><IsTruncated>false</IsTruncated></Error>",
   ])
   func pagesThatAreNotWholeAreRefused(_ document: String) {
-    #expect(throws: XMLScanner.Malformed.self) { try S3Page(Array(document.utf8)) }
+    #expect(throws: XMLScanner.Malformed.self) { try S3Page(Array(document.utf8), limit: 3) }
+  }
+
+  /// A listing with members that are no objects was read to its end, and never counted as too long.
+  @Test func listingsAreReadToTheirLimit() {
+    let members = "<response><href>~</href></response>"
+    let directory =
+      "<response><href>/d/</href><propstat><status>a 2</status><prop><resourcetype>"
+      + "<collection/></resourcetype></prop></propstat></response>"
+    func error(_ inner: String, limit: Int) -> XMLScanner.Malformed? {
+      do throws(XMLScanner.Malformed) {
+        _ = try Multistatus(Array("<multistatus>\(inner)</multistatus>".utf8), limit: limit)
+        return nil
+      } catch {
+        return error
+      }
+    }
+    let many = String(repeating: members, count: 99)
+    #expect(error(directory + many, limit: 100) == nil)
+    #expect(error(directory + many, limit: 99)?.isTooMuch == true)
+    // It is not read beyond its limit: what follows need not be well-formed.
+    #expect(error(directory + many + "<", limit: 99)?.isTooMuch == true)
+    #expect(error(directory + many + "<", limit: 100)?.isTooMuch == false)
+    // Elements that are no members count, too.
+    let junk = String(repeating: "<a/>", count: 10_000)
+    #expect(error(directory + junk, limit: 100)?.isTooMuch == true)
+    let keys = String(
+      repeating: "<Contents><Key>a</Key><Size>1</Size></Contents>", count: 4)
+    let page = "<ListBucketResult><IsTruncated>false</IsTruncated>\(keys)</ListBucketResult>"
+    #expect(throws: Never.self) { try S3Page(Array(page.utf8), limit: 4) }
+    #expect(throws: XMLScanner.Malformed(offset: 0, isTooMuch: true)) {
+      try S3Page(Array(page.utf8), limit: 3)
+    }
   }
 
   /// As Apache writes it.

@@ -19,6 +19,15 @@ final class CarrierDesk: Sendable {
   }
 
   private let state = Mutex(State())
+  /// Objects of all carriers are opened one after the other, so that together they keep one core
+  /// busy.
+  private let opening = Mutex(())
+
+  /// Opens an object on a thread of its own: trying its keys may take long.
+  func open(_ bytes: [UInt8], named name: ObjectName, by opener: ObjectOpener) async -> OpenedObject
+  {
+    await BlockingThread.run { self.opening.withLock { _ in opener.open(bytes, named: name) } }
+  }
 
   /// The orders for a carrier, until ``close(_:)``. The core gives one at a time.
   func open(_ id: CarrierID) -> AsyncStream<Order> {

@@ -45,9 +45,13 @@ struct CarrierWorker: Sendable {
     do throws(CarrierFailure) {
       switch order.order {
       case .list:
-        var listing: [ObjectName: Int] = [:]
-        for object in try await storage.list(place, limit: Limits.objects) {
-          if let name = ObjectName(object.name) { listing[name] = object.bytes }
+        let objects = try await storage.list(place, limit: Limits.objects)
+        let listing = await BlockingThread.run {
+          var listing: [ObjectName: Int] = [:]
+          for object in objects {
+            if let name = ObjectName(object.name) { listing[name] = object.bytes }
+          }
+          return listing
         }
         desk.note(nil, of: id)
         listed.raise()
@@ -91,12 +95,14 @@ struct CarrierWorker: Sendable {
       let bytes = try await storage.get(
         name.description, from: place, limit: Limits.objectBytes)
       engine.meters.carrierBytesGot.increment(by: bytes?.count ?? 0)
-      engine.input(.carrier(id, .got(name, bytes.map { opener.open($0, named: name) })))
+      var opened: OpenedObject?
+      if let bytes { opened = await desk.open(bytes, named: name, by: opener) }
+      engine.input(.carrier(id, .got(name, opened)))
       return nil
     } catch {
       guard error.code == .tooMuch else { return error }
       // It is larger than any object of ours.
-      engine.input(.carrier(id, .got(name, opener.open([], named: name))))
+      engine.input(.carrier(id, .got(name, await desk.open([], named: name, by: opener))))
       return nil
     }
   }

@@ -30,18 +30,20 @@ final class FolderCarrier: CarrierStorage {
       folder, work throws(FolderFailure) in
       var objects: [CarrierObject] = []
       var temporary: [String] = []
+      var foreign = 0
       try folder.forEachName { name throws(FolderFailure) in
         work.progress()
         if Self.isTemporary(name), temporary.count < CarrierLimits.temporaryFiles {
           temporary.append(name)
         }
-        guard ObjectNames.isObject(name), let bytes = try folder.bytes(of: name) else {
-          return !work.isAbandoned
+        if ObjectNames.isObject(name), let bytes = try folder.bytes(of: name) {
+          objects.append(CarrierObject(name: name, bytes: bytes))
+        } else {
+          foreign += 1
         }
-        guard objects.count < limit else {
-          throw .tooMuch("The folder holds more than \(limit) objects.")
+        guard objects.count <= limit, foreign <= CarrierLimits.foreignMembers else {
+          throw .tooMuch(CarrierFailure.tooMany(limit).message)
         }
-        objects.append(CarrierObject(name: name, bytes: bytes))
         return !work.isAbandoned
       }
       try folder.checkIsThere()

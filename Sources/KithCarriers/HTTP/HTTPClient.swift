@@ -13,7 +13,14 @@ final class HTTPClient: Sendable {
     self.options = options
   }
 
-  /// Sends a request and receives its answer, whatever its status.
+  func send(
+    _ request: HTTPRequest, login: HTTPLogin = .none
+  ) async throws(CarrierFailure) -> HTTPAnswer {
+    try await send(request, login: login) { $0 }
+  }
+
+  /// Sends a request and receives its answer, whatever its status. `read` takes that in, on the
+  /// request's thread: a document may take long to parse.
   ///
   /// A redirect to the same scheme, host and port is followed with the same method and body, unless
   /// the request is signed for its target.
@@ -21,28 +28,42 @@ final class HTTPClient: Sendable {
   /// - Throws: ``CarrierFailure/Code/untrusted`` for other redirects, untrusted certificates and
   ///   addresses that the options refuse; ``CarrierFailure/Code/tooMuch`` for an answer beyond the
   ///   request's limit; ``CarrierFailure/Code/unreachable`` for one that does not come, or not whole.
-  func send(
-    _ request: HTTPRequest, login: HTTPLogin = .none, followsRedirects: Bool = true
-  ) async throws(CarrierFailure) -> HTTPAnswer {
+  func send<Value: Sendable>(
+    _ request: HTTPRequest, login: HTTPLogin = .none, followsRedirects: Bool = true,
+    reading read: @escaping @Sendable (HTTPAnswer) throws(CarrierFailure) -> Value
+  ) async throws(CarrierFailure) -> Value {
     var request = request
     for _ in 0...CarrierLimits.redirects {
-      let answer = try await sendOnce(request, login)
-      let isRedirect = [301, 302, 307, 308].contains(answer.status)
-      guard isRedirect, followsRedirects else { return answer }
-      guard let location = answer.header("location"), let target = target(of: location) else {
-        throw CarrierFailure(
-          .untrusted, "\(address.origin) sends to another server; give that address if it is right."
-        )
+      let outcome = try await sendOnce(request, login) {
+        answer throws(CarrierFailure) -> Outcome<Value> in
+        let isRedirect = [301, 302, 307, 308].contains(answer.status)
+        return isRedirect && followsRedirects
+          ? .redirect(to: answer.header("location")) : .read(try read(answer))
       }
-      request.target = target
+      switch outcome {
+      case .read(let value): return value
+      case .redirect(let location):
+        guard let location, let target = target(of: location) else {
+          throw CarrierFailure(
+            .untrusted,
+            "\(address.origin) sends to another server; give that address if it is right.")
+        }
+        request.target = target
+      }
     }
     throw CarrierFailure(
       .unexpected, "\(address.origin) redirects more than \(CarrierLimits.redirects) times.")
   }
 
-  private func sendOnce(
-    _ request: HTTPRequest, _ login: HTTPLogin
-  ) async throws(CarrierFailure) -> HTTPAnswer {
+  private enum Outcome<Value: Sendable>: Sendable {
+    case read(Value)
+    case redirect(to: String?)
+  }
+
+  private func sendOnce<Value: Sendable>(
+    _ request: HTTPRequest, _ login: HTTPLogin,
+    _ read: @escaping @Sendable (HTTPAnswer) throws(CarrierFailure) -> Value
+  ) async throws(CarrierFailure) -> Value {
     let curl = try CurlLibrary.get()
     let (origin, options) = (address.origin, options)
     return try await onThread(
@@ -56,7 +77,7 @@ final class HTTPClient: Sendable {
       self.idle.withLock { idle in
         if idle.count < CarrierLimits.idleConnections { idle.append(connection) }
       }
-      return answer
+      return try read(answer)
     }
   }
 

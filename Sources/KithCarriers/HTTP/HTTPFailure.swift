@@ -40,6 +40,21 @@ extension CarrierFailure {
     "refuses objects of \(sent.map { "\($0) bytes" } ?? "this size"); let it take some of 16 MiB, such "
       + "as with client_max_body_size (nginx) or LimitRequestBody (Apache)"
   }
+
+  /// `limit`: the most objects of the listing.
+  init(_ error: XMLScanner.Malformed, inListingOf origin: String, limit: Int) {
+    self =
+      error.isTooMuch
+      ? .tooMany(limit)
+      : CarrierFailure(
+        .unexpected, "\(origin) gave a listing that is not whole, at byte \(error.offset).")
+  }
+
+  static func tooMany(_ limit: Int) -> Self {
+    CarrierFailure(
+      .tooMuch,
+      "The place holds more than \(limit) objects, or \(CarrierLimits.foreignMembers) other files.")
+  }
 }
 
 extension HTTPAnswer {

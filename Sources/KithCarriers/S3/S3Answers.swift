@@ -6,8 +6,9 @@ struct S3Page {
   /// Nil if this is the last page.
   var next: String?
 
-  /// - Throws: If the document is no whole listing, or leaves out how it goes on.
-  init(_ document: [UInt8]) throws(XMLScanner.Malformed) {
+  /// - Throws: If the document is no whole listing, or leaves out how it goes on. At its first key
+  ///   beyond the limit.
+  init(_ document: [UInt8], limit: Int) throws(XMLScanner.Malformed) {
     var key: String?
     var bytes: Int?
     var objects: [(key: String, bytes: Int)] = []
@@ -15,7 +16,9 @@ struct S3Page {
     var isEncoded = false
     var isTruncated: Bool?
     var token: String?
-    try XMLScanner.forEachElement(of: document) { path, text throws(XMLScanner.Malformed) in
+    try XMLScanner.forEachElement(
+      of: document, limit: (limit + 1) * CarrierLimits.memberElements
+    ) { path, text throws(XMLScanner.Malformed) in
       switch path.dropFirst() {
       case []: isListing = path == ["ListBucketResult"]
       case ["EncodingType"]: isEncoded = text == "url"
@@ -26,6 +29,9 @@ struct S3Page {
       case ["Contents"]:
         guard let foundKey = key, let found = bytes, found >= 0 else {
           throw XMLScanner.Malformed(offset: 0)
+        }
+        guard objects.count < limit else {
+          throw XMLScanner.Malformed(offset: 0, isTooMuch: true)
         }
         objects.append((foundKey, found))
         (key, bytes) = (nil, nil)

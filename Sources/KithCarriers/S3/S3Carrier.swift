@@ -56,16 +56,14 @@ final class S3Carrier: CarrierStorage {
   ) async throws(CarrierFailure) -> [CarrierObject] {
     let directory = try directory(place)
     var objects: [CarrierObject] = []
+    var foreign = 0
     var next: String?
     for _ in 0..<CarrierLimits.pages {
       let page = try await page(of: directory, after: next, most: pageKeys)
-      for (key, bytes) in page.objects where key.hasPrefix(directory) {
-        let name = key.dropFirst(directory.count)
-        guard ObjectNames.isObject(name) else { continue }
-        guard objects.count < limit else {
-          throw CarrierFailure(.tooMuch, "The place holds more than \(limit) objects.")
-        }
-        objects.append(CarrierObject(name: String(name), bytes: bytes))
+      objects += page.objects
+      foreign += page.foreign
+      guard objects.count <= limit, foreign <= CarrierLimits.foreignMembers else {
+        throw CarrierFailure.tooMany(limit)
       }
       guard page.next != nil else { return objects }
       next = page.next
@@ -135,26 +133,50 @@ extension S3Carrier {
     return prefix + place + "/"
   }
 
+  private struct Page: Sendable {
+    var objects: [CarrierObject] = []
+    /// Keys that are no object's.
+    var foreign = 0
+    /// Nil if this is the last page.
+    var next: String?
+
+    init(_ page: S3Page, of directory: String) {
+      next = page.next
+      for (key, bytes) in page.objects {
+        let name = key.dropFirst(directory.count)
+        if key.hasPrefix(directory), ObjectNames.isObject(name) {
+          objects.append(CarrierObject(name: String(name), bytes: bytes))
+        } else {
+          foreign += 1
+        }
+      }
+    }
+  }
+
   private func page(
     of directory: String, after token: String?, most: Int
-  ) async throws(CarrierFailure) -> S3Page {
+  ) async throws(CarrierFailure) -> Page {
     var query = [
       ("list-type", "2"), ("delimiter", "/"), ("encoding-type", "url"),
       ("max-keys", String(most)), ("prefix", directory),
     ]
     if let token { query.append(("continuation-token", token)) }
-    let answer = try await send(
-      "GET", query: query,
-      limit: CarrierLimits.answerBytes + most * CarrierLimits.listingBytesPerObject)
-    guard answer.status == 200 else { throw CarrierFailure(s3: answer, from: client.address) }
-    do throws(XMLScanner.Malformed) {
-      let page = try S3Page(answer.body)
-      if page.next == nil || page.next != token { return page }
-      throw XMLScanner.Malformed(offset: 0)
-    } catch {
-      throw CarrierFailure(
-        .unexpected,
-        "\(client.address.origin) gave a listing that is not whole, at byte \(error.offset).")
+    let address = client.address
+    // A key is percent-encoded.
+    let keyBytes = CarrierLimits.memberBytes + 3 * directory.utf8.count
+    return try await send(
+      "GET", query: query, limit: CarrierLimits.answerBytes + most * keyBytes
+    ) { answer throws(CarrierFailure) -> Page in
+      guard answer.status == 200 else { throw CarrierFailure(s3: answer, from: address) }
+      return try XMLScanner.inTurn { () throws(CarrierFailure) -> Page in
+        do throws(XMLScanner.Malformed) {
+          let page = try S3Page(answer.body, limit: most)
+          if page.next == nil || page.next != token { return Page(page, of: directory) }
+          throw XMLScanner.Malformed(offset: 0)
+        } catch {
+          throw CarrierFailure(error, inListingOf: address.origin, limit: most)
+        }
+      }
     }
   }
 
@@ -162,6 +184,15 @@ extension S3Carrier {
     _ method: String, key: String = "", query: [(name: String, value: String)] = [],
     body: [UInt8]? = nil, limit: Int = CarrierLimits.answerBytes
   ) async throws(CarrierFailure) -> HTTPAnswer {
+    try await send(method, key: key, query: query, body: body, limit: limit) { $0 }
+  }
+
+  /// `read` takes the answer in, on the request's thread.
+  private func send<Value: Sendable>(
+    _ method: String, key: String = "", query: [(name: String, value: String)] = [],
+    body: [UInt8]? = nil, limit: Int,
+    _ read: @escaping @Sendable (HTTPAnswer) throws(CarrierFailure) -> Value
+  ) async throws(CarrierFailure) -> Value {
     let path = root + PercentCoding.encode(key, keepsSlash: true)
     let text = S3Signature.encoded(query)
     var headers: [(name: String, value: String)] = []
@@ -181,6 +212,6 @@ extension S3Carrier {
     let request = HTTPRequest(
       method: method, target: path + (text.isEmpty ? "" : "?" + text), headers: headers,
       body: body, limit: limit)
-    return try await client.send(request, followsRedirects: false)
+    return try await client.send(request, followsRedirects: false, reading: read)
   }
 }

@@ -17,13 +17,16 @@ struct Multistatus: Equatable {
   /// Only properties with status 200 count. URLs may be absolute, or begin with another path if the
   /// server is behind a proxy: so only their last part counts.
   ///
-  /// - Throws: If the document is no whole multistatus, or says that it leaves members out.
-  init(_ document: [UInt8]) throws(XMLScanner.Malformed) {
+  /// - Throws: If the document is no whole multistatus, or says that it leaves members out. At its
+  ///   first member beyond the limit, whatever is one.
+  init(_ document: [UInt8], limit: Int) throws(XMLScanner.Malformed) {
     var response = Response()
     var properties = Properties()
     var members: [Member] = []
     var isMultistatus = false
-    try XMLScanner.forEachElement(of: document) { path, text throws(XMLScanner.Malformed) in
+    try XMLScanner.forEachElement(
+      of: document, limit: (limit + 1) * CarrierLimits.memberElements
+    ) { path, text throws(XMLScanner.Malformed) in
       let text = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
       switch path.dropFirst() {
       case []: isMultistatus = path == ["multistatus"]
@@ -42,6 +45,9 @@ struct Multistatus: Equatable {
         properties = Properties()
       case ["response"]:
         guard let member = response.member else { throw XMLScanner.Malformed(offset: 0) }
+        guard members.count < limit else {
+          throw XMLScanner.Malformed(offset: 0, isTooMuch: true)
+        }
         members.append(member)
         response = Response()
       default: break

@@ -31,23 +31,18 @@ final class WebDAVCarrier: CarrierStorage {
   func list(
     _ place: String, limit: Int
   ) async throws(CarrierFailure) -> [CarrierObject] {
-    let (room, overflows) = limit.multipliedReportingOverflow(
-      by: CarrierLimits.listingBytesPerObject)
-    let longest = 1 << 30
-    let members = try await find(
-      path(of: place), depth: 1,
-      limit: CarrierLimits.answerBytes + (overflows ? longest : min(room, longest)))
-    var objects: [CarrierObject] = []
-    for member in members where !member.isDirectory && ObjectNames.isObject(member.name) {
-      guard let bytes = member.bytes else {
-        throw CarrierFailure(.unexpected, "The server does not say how long objects are.")
+    try await find(path(of: place), depth: 1, limit: limit) {
+      members throws(CarrierFailure) in
+      var objects: [CarrierObject] = []
+      for member in members where !member.isDirectory && ObjectNames.isObject(member.name) {
+        guard let bytes = member.bytes else {
+          throw CarrierFailure(.unexpected, "The server does not say how long objects are.")
+        }
+        guard objects.count < limit else { throw CarrierFailure.tooMany(limit) }
+        objects.append(CarrierObject(name: member.name, bytes: bytes))
       }
-      guard objects.count < limit else {
-        throw CarrierFailure(.tooMuch, "The place holds more than \(limit) objects.")
-      }
-      objects.append(CarrierObject(name: member.name, bytes: bytes))
+      return objects
     }
-    return objects
   }
 
   func get(
@@ -61,7 +56,7 @@ final class WebDAVCarrier: CarrierStorage {
     case 200: return try answer.object(name, limit: limit, from: client.address)
     case 404, 410:
       // There is no such object, or no place.
-      _ = try await find(path(of: place), depth: 0)
+      try await find(path(of: place))
       return nil
     default: throw CarrierFailure(answer, from: client.address)
     }
@@ -84,7 +79,7 @@ final class WebDAVCarrier: CarrierStorage {
     default:
       let failure = CarrierFailure(answer, from: client.address, sent: bytes.count)
       // nginx has status 500 for a missing collection.
-      if failure.code == .unexpected { _ = try await find(path(of: place), depth: 0) }
+      if failure.code == .unexpected { try await find(path(of: place)) }
       throw failure
     }
   }
@@ -96,14 +91,14 @@ final class WebDAVCarrier: CarrierStorage {
     let answer = try await send(request)
     switch answer.status {
     case 200, 202, 204: break
-    case 404, 410: _ = try await find(path(of: place), depth: 0)
+    case 404, 410: try await find(path(of: place))
     default: throw CarrierFailure(answer, from: client.address)
     }
   }
 
   /// Warns if the address is that of a server that has a bin.
   func warnings(for place: String) async throws(CarrierFailure) -> [String] {
-    _ = try await find(path(of: place), depth: 0)
+    try await find(path(of: place))
     // Nextcloud and ownCloud keep deleted files in a bin, and tell so only in their own interfaces.
     guard client.address.segments.contains("remote.php") else { return [] }
     return ["The server keeps deleted objects in its bin for a while; they count as used space."]
@@ -115,7 +110,7 @@ extension WebDAVCarrier {
   private func make(_ segments: [String]) async throws(CarrierFailure) {
     let target = segments.map { "/" + $0 }.joined() + "/"
     do throws(CarrierFailure) {
-      _ = try await find(target, depth: 0)
+      try await find(target)
       return
     } catch {
       guard error.code == .notThere, !segments.isEmpty else { throw error }
@@ -128,38 +123,61 @@ extension WebDAVCarrier {
     }
   }
 
-  /// The properties of a collection; with depth 1, of its members too.
-  private func find(
-    _ target: String, depth: Int, limit: Int = CarrierLimits.answerBytes
-  ) async throws(CarrierFailure) -> [Multistatus.Member] {
+  /// Fails unless there is a collection.
+  private func find(_ target: String) async throws(CarrierFailure) {
+    try await find(target, depth: 0, limit: 0) { _ in }
+  }
+
+  /// Reads the properties of a collection, and with depth 1 of its members, on the request's thread.
+  /// `limit`: the most objects among them.
+  private func find<Value: Sendable>(
+    _ target: String, depth: Int, limit: Int,
+    _ read: @escaping @Sendable ([Multistatus.Member]) throws(CarrierFailure) -> Value
+  ) async throws(CarrierFailure) -> Value {
+    let members = min(limit, 1 << 20) + CarrierLimits.foreignMembers
+    let bytes =
+      CarrierLimits.answerBytes
+      + (depth == 0 ? 0 : members * (CarrierLimits.memberBytes + target.utf8.count))
+    let origin = client.address.origin
     let question =
       "<?xml version=\"1.0\" encoding=\"utf-8\"?><propfind xmlns=\"DAV:\"><prop><resourcetype/>"
       + "<getcontentlength/></prop></propfind>"
-    let answer = try await send(
-      HTTPRequest(
-        method: "PROPFIND", target: target,
-        headers: [("Depth", String(depth)), ("Content-Type", "application/xml; charset=utf-8")],
-        body: Array(question.utf8), limit: limit))
-    guard answer.status == 207 else { throw CarrierFailure(answer, from: client.address) }
-    let members: [Multistatus.Member]
-    do throws(XMLScanner.Malformed) {
-      members = try Multistatus(answer.body).members
-    } catch {
-      throw CarrierFailure(
-        .unexpected,
-        "\(client.address.origin) gave a listing that is not whole, at byte \(error.offset).")
+    let request = HTTPRequest(
+      method: "PROPFIND", target: target,
+      headers: [("Depth", String(depth)), ("Content-Type", "application/xml; charset=utf-8")],
+      body: Array(question.utf8), limit: bytes)
+    let address = client.address
+    return try await send(request) { answer throws(CarrierFailure) -> Value in
+      guard answer.status == 207 else { throw CarrierFailure(answer, from: address) }
+      return try XMLScanner.inTurn { () throws(CarrierFailure) -> Value in
+        let found: [Multistatus.Member]
+        do throws(XMLScanner.Malformed) {
+          found = try Multistatus(answer.body, limit: members).members
+        } catch {
+          throw CarrierFailure(error, inListingOf: origin, limit: limit)
+        }
+        // It must name the collection itself: any file has properties too.
+        guard found.contains(where: \.isDirectory) else {
+          throw CarrierFailure(.notThere, "\(origin)\(target) is no directory.")
+        }
+        return try read(found)
+      }
     }
-    // It must name the collection itself: any file has properties too.
-    guard members.contains(where: \.isDirectory) else {
-      throw CarrierFailure(.notThere, "\(client.address.origin)\(target) is no directory.")
-    }
-    return members
   }
 
   private func send(_ request: HTTPRequest) async throws(CarrierFailure) -> HTTPAnswer {
+    try await send(request) { $0 }
+  }
+
+  /// `read` takes the answer in, on the request's thread.
+  private func send<Value: Sendable>(
+    _ request: HTTPRequest,
+    _ read: @escaping @Sendable (HTTPAnswer) throws(CarrierFailure) -> Value
+  ) async throws(CarrierFailure) -> Value {
     switch credentials {
-    case .none, .s3: return try await client.send(request)
-    case .bearer(let token): return try await client.send(request, login: .bearer(token))
+    case .none, .s3: return try await client.send(request, reading: read)
+    case .bearer(let token):
+      return try await client.send(request, login: .bearer(token), reading: read)
     case .password(let user, let password):
       let allowed = Self.ways(to: client.address)
       var way = way.withLock { $0 }
@@ -170,12 +188,15 @@ extension WebDAVCarrier {
         let answer = try await client.send(small, login: .password(user: user, password, allowed))
         way = note(answer, allowed)
       }
-      let answer = try await client.send(
-        request, login: .password(user: user, password, way ?? allowed))
-      if way == nil { _ = note(answer, allowed) }
-      // The server may ask for another way from now on.
-      if answer.status == 401 { self.way.withLock { $0 = nil } }
-      return answer
+      let isWayKnown = way != nil
+      return try await client.send(
+        request, login: .password(user: user, password, way ?? allowed)
+      ) { answer throws(CarrierFailure) in
+        if !isWayKnown { _ = self.note(answer, allowed) }
+        // The server may ask for another way from now on.
+        if answer.status == 401 { self.way.withLock { $0 = nil } }
+        return try read(answer)
+      }
     }
   }
 
