@@ -28,7 +28,9 @@
       let responder = PageResponder(page: page, credentials: credentials, onUse: web.onUse)
       let application = Application(
         responder: responder,
-        server: .http1(configuration: .init(idleTimeout: .seconds(60))),
+        server: .http1(
+          configuration: .init(
+            additionalChannelHandlers: [RequestTimeHandler()], idleTimeout: RequestTime.longest)),
         configuration: .init(
           address: .hostname("127.0.0.1", port: Int(web.port)),
           availableConnectionsDelegate: MaximumAvailableConnections(Self.connections)),

@@ -75,6 +75,9 @@ struct ServiceUnit {
     # Secrets: never in a core dump, nor in swap.
     LimitCORE=0
     LimitMEMLOCK=64M
+    # Far above what a node takes, hostile members and carriers included; a passphrase takes 256 MiB.
+    MemoryMax=1G
+    TasksMax=512
     NoNewPrivileges=yes
     LockPersonality=yes
     MemoryDenyWriteExecute=yes
