@@ -91,6 +91,8 @@ package enum Limits {
   static let leftBehindMilliseconds: UInt64 = 60_000
   /// The last wall time that is stamped: the end of 2199, in milliseconds since 1970.
   static let lastWallMilliseconds: UInt64 = 7_258_118_400_000
+  /// More readings than a flush takes.
+  static let readingsOfFlush = 1_024
   /// The tolerated difference of clocks (`Docs/Protocol.md`, "Clocks").
   package static let clockDifferenceMilliseconds: Int64 = 60_000
   /// The distance up to which a device follows another's time, unless its own clock is worthless.
@@ -140,6 +142,8 @@ package enum Limits {
   /// How long a revoked device may still shake hands to learn of its revocation.
   static let revocationNewsMilliseconds: UInt64 = 30 * 24 * 3_600_000
   static let addressesPerDevice = 8
+  /// The least time between two times at which changed addresses are stored, dialled and told.
+  static let addressesMilliseconds: UInt64 = 1_000
   /// The first addresses, which those told by others do not displace.
   static let addressesBeforeHearsay = 4
   /// In trial openings.

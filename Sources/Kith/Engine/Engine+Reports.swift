@@ -71,6 +71,8 @@ extension Engine {
       LogLine(.noGenerationLeft, ["generation": "\(generation)"])
     case .publishedAhead(let peer, let milliseconds):
       LogLine(.publishedAhead, device: peer, ["milliseconds": "\(milliseconds)"])
+    case .generationTooLate(let peer, let generation):
+      LogLine(.generationTooLate, device: peer, ["generation": "\(generation)"])
     case .authorOverLimit(let store, let author):
       LogLine(.authorOverLimit, device: author, store: store)
     case .revoked(let device, let revokers):

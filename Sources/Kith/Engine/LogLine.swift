@@ -19,6 +19,8 @@ struct LogLine: Hashable, Sendable {
     case noGenerationLeft =
       "the clock is ahead, and no generation of clocks is left until next month"
     case publishedAhead = "a device published ahead of this clock: its change sets wait"
+    case generationTooLate =
+      "a device published in a generation of clocks that does not count yet: the session ends"
     case policyMismatch = "limits differ: the store does not sync"
     case policiesAgree = "limits agree again"
     case authorOverLimit = "a device's change sets take too much: they are not pulled"
@@ -51,8 +53,9 @@ struct LogLine: Hashable, Sendable {
       case .revokedHere, .noGenerationLeft, .tooManyIncarnations, .storageFailed, .damaged,
         .rebuilt, .notStored, .carriersUnread:
         .error
-      case .clocksDiffer, .publishedAhead, .policyMismatch, .authorOverLimit, .writesRefused,
-        .valuesHidden, .rejected, .misdirected, .quarantined, .slowed, .fork, .clone, .divergence,
+      case .clocksDiffer, .publishedAhead, .generationTooLate, .policyMismatch, .authorOverLimit,
+        .writesRefused, .valuesHidden, .rejected, .misdirected, .quarantined, .slowed, .fork,
+        .clone, .divergence,
         .carrierFailed, .parcelsVanished:
         .warning
       case .connected, .disconnected, .joined, .renamed, .revoked, .clocksAgree, .clockSetBack,

@@ -51,9 +51,36 @@ extension KithError {
       self.init(
         .declined, "The other device declined. Ask its person, and try a new invitation.",
         cause: error)
-    default:
+    case .notACertificate, .notSelfSigned, .invalidKeys:
       self.init(
-        .notAMember, "The account cannot admit this device: \(error). Make a new invitation.",
+        .notAMember,
+        "The joining device sent no valid request. Bring Kith up to date there, and make a new "
+          + "invitation.", cause: error)
+    case .keysInUse:
+      self.init(
+        .notAMember,
+        "The joining device showed keys of another device, and was refused. Have it join in a new "
+          + "directory, by a new invitation.", cause: error)
+    case .revoked:
+      self.init(
+        .notAMember,
+        "The device was removed from the account before. Have it join in a new directory, by a new "
+          + "invitation.", cause: error)
+    case .inviterCannotInvite:
+      self.init(
+        .notAMember,
+        "The inviting device can take nobody in: it was removed from the account, or the account has "
+          + "no room for another device. See kith devices there.", cause: error)
+    case .wrongAccount, .inviterNotMember:
+      self.init(
+        .notAMember,
+        "The inviting device did not show that it is a member of the account to which it invites. "
+          + "Nothing was kept. Have another device of the account invite.", cause: error)
+    case .notMember, .noEpoch:
+      self.init(
+        .notAMember,
+        "The inviting device's answer does not let this device read the account's data. Nothing was "
+          + "kept. Bring Kith up to date there, or have another device of the account invite.",
         cause: error)
     }
   }

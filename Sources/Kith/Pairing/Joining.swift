@@ -120,6 +120,7 @@ struct Joining: Sendable {
     let telling = Task { await tell(of: engine) }
     let first = await session.events.first { _ in true }
     let hasPulledAll = if case .pulledAll? = first { true } else { false }
+    let ended: CloseReason? = if case .ended(let reason)? = first { reason } else { nil }
     telling.cancel()
     engine.stopWriter()
     await writer
@@ -134,15 +135,35 @@ struct Joining: Sendable {
     try Task.checkCancellation()
     if let problem { throw problem }
     guard hasPulledAll, isMember else {
-      throw KithError(
+      throw Self.failure(ended, of: inviter)
+    }
+    // A device is kept only if all of its data is on disk.
+    try storage.close()
+    if let pulled { progress(JoinProgress(pulled)) }
+  }
+
+  /// The error if not everything came. `reason`: why this device ended the session; nil: it did not.
+  static func failure(_ reason: CloseReason?, of inviter: Inviter) -> KithError {
+    switch reason {
+    case .clocksDiffer:
+      KithError(
+        .clocksDiffer,
+        "The account's clocks are far ahead of the time here (its latest writes are of generation "
+          + "\(inviter.clock.generation)), so nothing was kept. Set this host's clock right if it is "
+          + "behind, and join again; otherwise see kith clock on the inviting device.",
+        device: inviter.device)
+    case .protocolViolation:
+      KithError(
+        .network,
+        "The inviting device sent what no Kith sends; nothing was kept. Bring Kith up to date there, "
+          + "or have another device of the account invite.", device: inviter.device)
+    default:
+      KithError(
         .network,
         "The inviting device ended the connection before everything had come; nothing was kept. "
           + "Join again with a new code, and with another device if that one was removed from the "
           + "account.", device: inviter.device)
     }
-    // A device is kept only if all of its data is on disk.
-    try storage.close()
-    if let pulled { progress(JoinProgress(pulled)) }
   }
 
   private func tell(of engine: Engine) async {

@@ -58,14 +58,15 @@ enum CheckedChangeSet: Hashable {
     else { return nil }
     let header: ChangeSetHeader?
     let chain: ChainID
+    let entries: Int
     do throws(ChangeSetHeader.Problem) {
       let decoded = try ChangeSetHeader(decoding: bytes)
-      guard wire.entries.allSatisfy({ $0.index < decoded.entryDigests.count }) else { return nil }
-      (header, chain) = (decoded, decoded.chain)
+      (header, chain, entries) = (decoded, decoded.chain, decoded.entryDigests.count)
     } catch {
-      guard case .unknownFormat(let claimed) = error else { return nil }
-      (header, chain) = (nil, claimed)
+      guard case .unknownFormat(let claimed, let count) = error else { return nil }
+      (header, chain, entries) = (nil, claimed, count)
     }
+    guard wire.entries.allSatisfy({ $0.index < entries }) else { return nil }
     guard
       chain.device.isValid(
         signature, for: ChangeSetHeader.signedBytes(account: account, header: bytes))

@@ -33,8 +33,8 @@ package struct ChangeSetHeader: Hashable, Sendable {
   package enum Problem: Error, Hashable {
     /// Not a valid header: no honest device relays it.
     case malformed
-    /// From a newer version: it cannot be judged yet.
-    case unknownFormat(ChainID)
+    /// From a newer version, with digests of so many entries: it cannot be judged yet.
+    case unknownFormat(ChainID, entries: Int)
   }
 
   package init(
@@ -55,7 +55,9 @@ package struct ChangeSetHeader: Hashable, Sendable {
       let wire = try? WireChangeSetHeader(serializedBytes: bytes),
       let chain = ChainID(device: wire.device, incarnation: wire.incarnation)
     else { throw .malformed }
-    guard wire.format == Self.format else { throw .unknownFormat(chain) }
+    guard wire.format == Self.format else {
+      throw .unknownFormat(chain, entries: wire.entryDigests.count)
+    }
     guard let storeTag = try? Digest128(wire.storeTag),
       let epoch = try? Digest256(wire.epoch),
       let noncePrefix = try? NoncePrefix(wire.noncePrefix),
@@ -67,6 +69,9 @@ package struct ChangeSetHeader: Hashable, Sendable {
       digests.append(digest)
     }
     let clock = HybridTime(rawValue: wire.clock)
+    // In any generation, by members, joiners and readers of carriers alike: a member that kept it
+    // would keep out every device that does not.
+    guard clock.isPossible else { throw .malformed }
     self.init(
       storeTag: storeTag, epoch: EpochID(epoch), chain: chain, sequence: wire.sequence,
       clock: clock, noncePrefix: noncePrefix, entryDigests: digests)

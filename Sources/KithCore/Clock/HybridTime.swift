@@ -29,6 +29,10 @@ package struct HybridTime: Hashable, Comparable, Sendable, CustomStringConvertib
 
   package var counter: UInt16 { UInt16(rawValue & 0xfff) }
 
+  /// Whether a publishing clock may be so late; otherwise its change set is malformed, in any
+  /// generation.
+  package var isPossible: Bool { milliseconds <= Limits.lastWallMilliseconds }
+
   /// An adopted write's reading is before every clock's (`Docs/Protocol/drafts.md`, "Adoption").
   package var isAdopted: Bool { generation < Self.firstGeneration }
 

@@ -221,9 +221,17 @@ struct TimeKeeper: Sendable {
   }
 
   /// Whether a reading may count: its generation is within the ration, and its time before 2200.
-  func counts(_ reading: HybridTime) -> Bool {
+  func counts(_ reading: HybridTime) -> Bool { reading.isPossible && countsGeneration(of: reading) }
+
+  private func countsGeneration(of reading: HybridTime) -> Bool {
     reading.generation <= max(generation, generationLimit)
-      && reading.milliseconds <= Limits.lastWallMilliseconds
+  }
+
+  /// Whether the next readings may be published. Otherwise the hybrid clock has passed 2200, and
+  /// every device would refuse them.
+  var mayPublish: Bool {
+    let ahead = UInt64(Limits.readingsOfFlush)
+    return HybridTime(rawValue: clock.latest.rawValue &+ ahead).isPossible
   }
 
   enum OnBatch: Equatable {
@@ -232,6 +240,8 @@ struct TimeKeeper: Sendable {
     case wait(until: UInt64)
     /// End the session.
     case tooFarAhead(milliseconds: Int64)
+    /// The generation does not count: end the session.
+    case generationTooLate(UInt8)
   }
 
   /// Decides on a batch by its latest publishing clock. A joiner checks its inviter's clocks only
@@ -240,6 +250,7 @@ struct TimeKeeper: Sendable {
     let wait =
       isInviters ? (counts(published) ? nil : Int64.max) : self.wait(for: published)
     guard let wait else { return .apply }
+    guard countsGeneration(of: published) else { return .generationTooLate(published.generation) }
     guard wait <= Limits.earlyMilliseconds else {
       return .tooFarAhead(
         milliseconds: Int64(clamping: published.milliseconds)
@@ -250,6 +261,7 @@ struct TimeKeeper: Sendable {
 
   /// The milliseconds until data with this latest publishing clock may be taken in; nil: now.
   func wait(for published: HybridTime) -> Int64? {
+    guard published.isPossible else { return .max }
     guard published.generation >= generation else { return nil }
     guard counts(published) else { return .max }
     let isRight = isSynchronised && Self.isPossible(Int64(clamping: host.wallMilliseconds))

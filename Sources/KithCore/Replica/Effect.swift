@@ -154,6 +154,8 @@ package enum Report: Hashable, Sendable {
   case noGenerationLeft(UInt8)
   /// How far ahead of the time the peer published.
   case publishedAhead(peer: DeviceID, milliseconds: Int64)
+  /// The peer published in a generation that does not count yet.
+  case generationTooLate(peer: DeviceID, UInt8)
   /// The author's change sets exceed what a node keeps.
   case authorOverLimit(store: StoreIdentifier, author: DeviceID)
   case revoked(DeviceID, by: [DeviceID])

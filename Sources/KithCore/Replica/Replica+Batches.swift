@@ -40,6 +40,9 @@ extension Replica {
       case .tooFarAhead(let milliseconds):
         report(.publishedAhead(peer: peer, milliseconds: milliseconds))
         return end(id, .clocksDiffer)
+      case .generationTooLate(let generation):
+        report(.generationTooLate(peer: peer, generation))
+        return end(id, .clocksDiffer)
       }
     }
     apply(batch, taint: taint, from: id, peer)

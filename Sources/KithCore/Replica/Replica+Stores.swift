@@ -139,6 +139,7 @@ extension Replica {
   /// publishing").
   func canPublish(_ identifier: StoreIdentifier, onCarrier: Bool = false) -> Bool {
     guard stores[identifier] != nil, !isJoining, incarnations.current != nil,
+      timeKeeper.mayPublish,
       keyring.current != nil, roster.isMember(keys.id),
       onCarrier || links.values.contains(where: { $0.allowsPublishing(identifier) })
     else { return false }

@@ -411,6 +411,7 @@ extension Report {
     case .noGenerationLeft: "clocks without a generation left"
     case .notStored: "batches that storage lacked a part of"
     case .publishedAhead: "change sets from the future"
+    case .generationTooLate: "change sets of a generation that does not count"
     case .misdirected: "change sets for another store"
     case .authorOverLimit: "authors over their limit"
     case .revoked: "revocations learnt"

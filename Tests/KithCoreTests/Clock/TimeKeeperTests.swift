@@ -104,7 +104,11 @@ import Testing
     keeper.set(isSynchronised: true, hasHardware: true)
     #expect(keeper.isWorthless)
     #expect(keeper.wait(for: HybridTime(milliseconds: UInt64(Self.now + Self.day))) != nil)
-    #expect(keeper.wait(for: HybridTime(milliseconds: Limits.lastWallMilliseconds + 1)) == .max)
+    for generation in 0...9 as ClosedRange<UInt8> {
+      let late = HybridTime(
+        generation: generation, milliseconds: Limits.lastWallMilliseconds + 1)
+      #expect(keeper.wait(for: late) == .max, "in generation \(generation)")
+    }
   }
 
   /// Clocks may differ by a minute; a batch waits for at most as long.

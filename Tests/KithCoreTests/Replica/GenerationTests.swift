@@ -232,6 +232,35 @@ import Testing
     #expect(holders[world.devices[1].keys.id] == true)
   }
 
+  /// Members took it in an earlier generation and passed it on, and joiners refused it.
+  @Test(arguments: [1, 2] as [UInt8], [true, false])
+  func `a change set after 2200 kept every new device out`(
+    generation: UInt8, hasEntries: Bool
+  ) throws {
+    let world = try world(seed: 640)
+    let last = Limits.lastWallMilliseconds
+    let plaintexts = try ["a", "b"].map { try world.entry($0, on: 1).plaintext() }
+    let start = HybridTime(generation: 2, milliseconds: world.instant(of: 0).wallMilliseconds)
+    for index in 0...1 { world.devices[index].replica.timeKeeper.witness(start) }
+    world.connectAll()
+    world.settle()
+    var late = try world.seal(
+      [plaintexts[0]], by: 1, sequence: 1,
+      clock: HybridTime(generation: generation, milliseconds: last + 1))
+    if !hasEntries { late.stored.entries = [:] }
+    for message in Batch(store: TestWorld.store, changeSets: [late]).messages() {
+      #expect(InboundMessage(decoding: message, account: world.account) == nil)
+    }
+    // The last possible time is taken in an earlier generation, and keeps nobody out.
+    let possible = try world.seal(
+      [plaintexts[1]], by: 1, sequence: 2, clock: HybridTime(generation: 1, milliseconds: last))
+    try world.hand([possible], above: 0, from: 1, to: 0)
+    #expect(try world.covered(of: 1, on: 0) == 2)
+    try world.join(by: 0)
+    #expect(world.view(2) == world.view(0))
+    #expect(world.view(2).count == 1)
+  }
+
   @Test func `a clock that steps during a session ends the exchange`() throws {
     let world = try world(seed: 628)
     world.connectAll()

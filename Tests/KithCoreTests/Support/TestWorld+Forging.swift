@@ -7,7 +7,8 @@ import Testing
 extension TestWorld {
   /// A change set of plaintexts, for a store, under a sequence of the author's chain.
   func seal(
-    _ plaintexts: [[UInt8]], by author: Int, sequence: UInt64, for store: StoreIdentifier = store
+    _ plaintexts: [[UInt8]], by author: Int, sequence: UInt64, for store: StoreIdentifier = store,
+    clock: HybridTime? = nil
   ) throws -> ChangeSet {
     let replica = devices[author].replica
     var keyring = replica.keyring
@@ -19,7 +20,7 @@ extension TestWorld {
       storeTag: epoch.storeTag(of: store), epoch: epoch.id, chain: try chain(of: author),
       account: account, keys: replica.keys)
     return sealer.seal(
-      plaintexts, sequence: sequence, clock: devices[author].replica.tick(),
+      plaintexts, sequence: sequence, clock: clock ?? devices[author].replica.tick(),
       noncePrefix: random.draw())
   }
 

@@ -161,6 +161,23 @@ import Testing
       })
   }
 
+  @Test func `an index beyond the digests of another format was taken`() throws {
+    let sample = try batch()
+    for digests in 0...3 {
+      let isTaken = sample.isTaken {
+        guard
+          var header = try? WireChangeSetHeader(
+            serializedBytes: $0.batch.changeSets[0].header)
+        else { return }
+        header.format = 2
+        header.entryDigests = .init(repeating: header.entryDigests[0], count: digests)
+        $0.batch.changeSets[0].header = .init(header.encodedBytes())
+      }
+      // It has entries 0 and 1.
+      #expect(isTaken == (digests >= 2), "\(digests) digests")
+    }
+  }
+
   @Test func `any wrong field makes a have malformed`() throws {
     let sample = try have()
     #expect(sample.isTaken { _ in })
