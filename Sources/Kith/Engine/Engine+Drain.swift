@@ -72,7 +72,7 @@ extension Engine {
     var later = state.show(aftermath.effects, reporting: report) + state.tell(aftermath.settled)
     switch (outcome, aftermath.turn) {
     case (.failed(let error, _), .failed):
-      state.queuedBytes = [:]
+      state.queuedBytes = 0
       state.pauses = [:]
       later.append { self.noteFailure(error, links) }
     case (_, .recovered): later.append { self.noteRecovery() }
@@ -128,7 +128,7 @@ extension Engine {
     } catch {
       return .failed(error, isCommitted: isCommitted)
     }
-    if round.byteCount > Self.largeRoundBytes { Self.giveMemoryBack() }
+    if round.weight > Self.largeRoundBytes { Self.giveMemoryBack() }
     return .committed
   }
 

@@ -5,40 +5,40 @@ internal import KithCore
 struct SessionPause {
   /// The end of the pause of a device that held the lock too long, on the monotonic clock.
   var untilMilliseconds: UInt64?
-  /// Whether it has too many bytes in the outbox.
+  /// Whether the outbox must be taken first.
   var isForBytes: Bool
 }
 
 extension Engine {
   struct Turn {
     let session: SessionID
+    /// Nil if it was no proven member yet.
     let device: DeviceID?
     let hasRecords: Bool
     let nanoseconds: UInt64
     let outboxBytes: Int
   }
 
-  /// Counts the cost of a session's message, and stops reading the session if the cost is too high.
+  /// Counts the cost of the work that a session caused, and stops reading sessions if it is too high.
   /// On a device's first pause, returns a closure that logs it, to run unlocked.
   func endTurn(_ turn: Turn, _ state: inout EngineState) -> (() -> Void)? {
     let now = clock().monotonicMilliseconds
     let session = turn.session
-    state.queuedBytes[session, default: 0] += state.shell.outboxBytes - turn.outboxBytes
-    let isForBytes =
-      state.queuedBytes[session, default: 0] > Self.sessionPauseBytes
-      || state.shell.outboxBytes > Self.pauseBytes && state.shell.outboxBytes > turn.outboxBytes
+    let added = max(0, state.shell.outboxBytes - turn.outboxBytes)
+    state.queuedBytes += added
+    let device = turn.device ?? state.shell.replica.device(of: session)
+    let branch = device.map(state.shell.replica.roster.branch(of:))
     let held = DispatchTime.now().uptimeNanoseconds - turn.nanoseconds
-    let verdict = state.shares.count(
-      held, of: turn.device, withRecords: turn.hasRecords, at: now)
-    guard state.isRunning, isForBytes || verdict != nil else { return nil }
-    // A message that was already on its way must not shorten a pause.
-    let old = state.pauses[session]
-    let ends = [old?.untilMilliseconds, verdict?.pauseUntilMilliseconds].compactMap(\.self)
-    state.pauses[session] = SessionPause(
-      untilMilliseconds: ends.max(), isForBytes: isForBytes || old?.isForBytes == true)
-    state.links.way(to: session)?.pauseReading(session, true)
-    guard verdict?.isFirst == true else { return nil }
-    return { self.log(LogLine(.slowed, device: turn.device)) }
+    let verdict = state.shares.count(held, of: branch, withRecords: turn.hasRecords, at: now)
+    guard state.isRunning else { return nil }
+    let isFull =
+      state.queuedBytes > Self.sessionPauseBytes
+      || state.shell.outboxBytes > Self.pauseBytes && added > 0
+    if isFull { state.pauseAll() }
+    guard let verdict else { return nil }
+    state.pause(session, until: verdict.pauseUntilMilliseconds)
+    guard verdict.isFirst else { return nil }
+    return { self.log(LogLine(.slowed, device: device)) }
   }
 
   func resumeIfDue() {
@@ -60,9 +60,25 @@ extension EngineState {
       nanoseconds: DispatchTime.now().uptimeNanoseconds, outboxBytes: shell.outboxBytes)
   }
 
+  /// Stops reading all sessions until the outbox is taken.
+  fileprivate mutating func pauseAll() {
+    for session in shell.replica.sessions where pauses[session]?.isForBytes != true {
+      pauses[session, default: SessionPause(isForBytes: true)].isForBytes = true
+      links.way(to: session)?.pauseReading(session, true)
+    }
+  }
+
+  fileprivate mutating func pause(_ session: SessionID, until end: UInt64) {
+    var pause = pauses[session] ?? SessionPause(isForBytes: false)
+    // A message that was already on its way must not shorten a pause.
+    pause.untilMilliseconds = max(pause.untilMilliseconds ?? 0, end)
+    pauses[session] = pause
+    links.way(to: session)?.pauseReading(session, true)
+  }
+
   /// Resumes sessions that waited until the outbox was taken.
   mutating func resumeDrained() {
-    queuedBytes = [:]
+    queuedBytes = 0
     for session in pauses.keys where pauses[session]?.isForBytes == true {
       pauses[session]?.isForBytes = false
       resumeIfFree(session)
@@ -76,15 +92,21 @@ extension EngineState {
     pauses[session] = nil
     links.way(to: session)?.pauseReading(session, false)
   }
-
-  mutating func forget(_ session: SessionID) {
-    queuedBytes[session] = nil
-    pauses[session] = nil
-  }
 }
 
 extension Input {
-  var message: (session: SessionID, hasRecords: Bool)? {
-    if case .received(let session, let message) = self { (session, message.isRecords) } else { nil }
+  /// The session whose peer caused the input, and whether that may cause the whole roster to be
+  /// evaluated. Nil for what the host's programs, timers and carriers cause, and for the end of a
+  /// session, which nothing can make wait.
+  var cause: (session: SessionID, hasRecords: Bool)? {
+    switch self {
+    case .received(let session, let message): (session, message.isRecords)
+    case .connected(let session, _), .writable(let session, _), .room(let session):
+      (session, false)
+    case .start, .clockStatus, .acceptTime, .keepHistory, .open, .write, .adopt, .flush,
+      .takeRefusals, .acceptLoss, .learn, .rename, .revoke, .admit, .join, .disconnected, .carrier,
+      .tick:
+      nil
+    }
   }
 }

@@ -12,9 +12,10 @@ internal import Synchronization
 /// never wait for a disk. Only a lone durable write drains on its caller's thread, which saves two
 /// thread switches. While the node does not run, the writing thread drains.
 final class Engine: Sendable {
-  /// Above this size of the outbox, sessions that add to it are not read until it is taken.
+  /// If a session adds to an outbox of more bytes, no session is read until it is taken.
   static let pauseBytes = 16 << 20
-  /// The same for one session's bytes, which may delay a program's write by one commit.
+  /// The same for the bytes that sessions added: carrying them out may delay a program's write. They
+  /// count together, because a member can have any number of devices.
   static let sessionPauseBytes = 256 << 10
 
   let account: AccountID
@@ -70,22 +71,22 @@ final class Engine: Sendable {
   /// While storage fails, and after closing, inputs are dropped, and sessions are dialled again
   /// later.
   func input(_ input: Input) {
-    perform(drainsHere: false, message: input.message) { state, effects in
-      if case .disconnected(let session) = input { state.forget(session) }
+    perform(drainsHere: false, cause: input.cause) { state, effects in
+      if case .disconnected(let session) = input { state.pauses[session] = nil }
       effects = (try? state.take(input, at: clock())) ?? []
     }
   }
 
   /// Runs the core under the lock, shows its effects, also if the body throws, and ensures that a
-  /// thread drains. A session's message is charged to that session.
+  /// thread drains. Work that a session caused is charged to its device.
   func perform<Value: Sendable, Failure: Error>(
     drainsHere: Bool, origin: WriteOrigin = .owner,
-    message: (session: SessionID, hasRecords: Bool)? = nil,
+    cause: (session: SessionID, hasRecords: Bool)? = nil,
     _ body: (_ state: inout EngineState, _ effects: inout [Effect]) throws(Failure) -> Value
   ) throws(Failure) -> Value {
     var later: [() -> Void] = []
     let (result, drainer) = state.withLock { state -> (Result<Value, Failure>, Drainer) in
-      let before = message.map { state.beginTurn(of: $0.session, hasRecords: $0.hasRecords) }
+      let before = cause.map { state.beginTurn(of: $0.session, hasRecords: $0.hasRecords) }
       var effects: [Effect] = []
       let result = Result { () throws(Failure) in try body(&state, &effects) }
       later = state.show(effects, origin: origin, reporting: report)

@@ -16,8 +16,8 @@ struct EngineState {
   var waiters: [WriteID: @Sendable (Result<Void, KithError>) -> Void] = [:]
   /// Whether the writer's thread runs.
   var isRunning = false
-  /// The bytes in the outbox by session.
-  var queuedBytes: [SessionID: Int] = [:]
+  /// The weight of the effects in the outbox that sessions caused.
+  var queuedBytes = 0
   var pauses: [SessionID: SessionPause] = [:]
   var shares = SessionShares()
   /// Whether ``Engine/close()`` waits for the current drainer.

@@ -1,10 +1,12 @@
 internal import KithCore
 
-/// Limits how long each device's sessions hold the engine's lock. A session of a device over its
-/// share is not read for a while.
+/// Limits how long sessions hold the engine's lock. A session of a device over its share is not read
+/// for a while.
 ///
 /// A device may hold the lock for ``burstNanoseconds`` at once, and half of the time in the long
-/// run; busy devices share that half. All peers that are not proven members count as one device.
+/// run; busy devices share that half. A device has one share with those that it certified, because
+/// it can certify any number: the key is ``Roster/branch(of:)``. All peers that are not proven members
+/// count as one device.
 struct SessionShares {
   /// More than taking in a full store of the default limits takes.
   static let burstNanoseconds: UInt64 = 250_000_000

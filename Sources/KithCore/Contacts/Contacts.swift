@@ -6,14 +6,21 @@ internal import KithCrypto
 /// An address at which this device met the other comes first; told ones come after the first
 /// ``Limits/addressesBeforeHearsay``. So no member can displace all addresses at which a device was
 /// met, and a device that moved is found by told ones.
+///
+/// A peer can tell other addresses in every message. So changes are collected, and
+/// ``takeChanges(at:)`` gives them out at most once in ``Limits/addressesMilliseconds``.
 struct Contacts {
   /// In dialling order.
   private(set) var addresses: [DeviceID: [String]]
+  /// By device: the addresses to tell on, each with the session that brought it.
+  private var changes: [DeviceID: [String: SessionID]] = [:]
+  /// By the monotonic clock; nil: changes are due at once.
+  private var changesTakenAt: UInt64?
 
   enum Outcome: Equatable {
     case known
     /// Store and dial `kept`, all addresses of the device. Tell other peers `news`, unless it is
-    /// empty.
+    /// empty. See ``Contacts/note(_:of:from:)``.
     case changed(kept: [String], news: [String])
   }
 
@@ -51,7 +58,47 @@ struct Contacts {
   }
 
   /// Returns whether the device had an address.
-  mutating func forget(_ device: DeviceID) -> Bool { addresses.removeValue(forKey: device) != nil }
+  mutating func forget(_ device: DeviceID) -> Bool {
+    changes[device] = nil
+    return addresses.removeValue(forKey: device) != nil
+  }
+
+  // MARK: Changes
+
+  /// A device's addresses, to store and to dial.
+  struct Change {
+    let device: DeviceID
+    let kept: [String]
+    fileprivate let news: [String: SessionID]
+
+    /// The addresses to tell on a session.
+    func news(on session: SessionID) -> [String] {
+      kept.filter { address in news[address].map { $0 != session } == true }
+    }
+  }
+
+  /// Notes a change until it is taken. Its news came on a session, which need not be told.
+  mutating func note(_ outcome: Outcome, of device: DeviceID, from source: SessionID) {
+    guard case .changed(_, let news) = outcome else { return }
+    changes[device, default: [:]].merge(
+      news.map { ($0, source) }, uniquingKeysWith: { old, _ in old })
+  }
+
+  /// When the noted changes are due, by the monotonic clock; nil: there are none.
+  var changesDueAt: UInt64? {
+    changes.isEmpty ? nil : changesTakenAt.map { $0 + Limits.addressesMilliseconds } ?? 0
+  }
+
+  /// Makes the noted changes due at once.
+  mutating func hurry() { changesTakenAt = nil }
+
+  /// Takes the changes if they are due, by device.
+  mutating func takeChanges(at now: UInt64) -> [Change] {
+    guard let due = changesDueAt, due <= now else { return [] }
+    defer { (changes, changesTakenAt) = ([:], now) }
+    return changes.sorted { $0.key < $1.key }
+      .map { Change(device: $0.key, kept: addresses[$0.key] ?? [], news: $0.value) }
+  }
 
   /// The message that tells a peer, met at `address`, of other devices' addresses; nil if none is
   /// useful to it.

@@ -70,6 +70,21 @@ extension Roster {
     membership.paths[device]?.signer
   }
 
+  /// Returns the member that answers for a device's load: of the devices on its path, itself
+  /// included, the one next to the creator or the recovery key. A device can certify any number of
+  /// others, and they answer together; so do not those that the creator certified.
+  ///
+  /// - Complexity: O(*n*) in the steps of the path.
+  package func branch(of device: DeviceID) -> DeviceID {
+    var branch = device
+    while let signer = enroller(of: branch), signer != branch, !isCreator(signer),
+      !isRecoveryKey(signer)
+    {
+      branch = signer
+    }
+    return branch
+  }
+
   package func isRecoveryKey(_ key: SigningPublicKey) -> Bool { membership.isRecoveryKey(key) }
 
   package var sortedRevoked: [DeviceID] { membership.revoked.sorted() }

@@ -8,12 +8,12 @@ extension Replica {
     contacts.forJoiner(at: address, inviter: keys.id, own)
   }
 
-  /// Keeps a peer's address, and tells the others.
+  /// Keeps a peer's address.
   mutating func rememberAddress(of id: SessionID) {
     guard let link = links[id], let device = link.device,
       link.peer.isDialled || link.peer.hello.port != 0
     else { return }
-    carryOut(contacts.meet(device, at: link.peer.address), for: device, except: id)
+    contacts.note(contacts.meet(device, at: link.peer.address), of: device, from: id)
   }
 
   mutating func sendAddresses(on id: SessionID) {
@@ -24,18 +24,21 @@ extension Replica {
     guard exchanges(id) else { return }
     for (device, addresses) in learned.sorted(by: { $0.key < $1.key })
     where device != keys.id && roster.isMember(device) {
-      carryOut(contacts.learn(addresses, of: device), for: device, except: id)
+      contacts.note(contacts.learn(addresses, of: device), of: device, from: id)
     }
   }
 
-  private mutating func carryOut(
-    _ outcome: Contacts.Outcome, for device: DeviceID, except source: SessionID
-  ) {
-    guard case .changed(let kept, let news) = outcome else { return }
-    effects += [.persist([.setAddresses(device, kept)]), .addresses([device: kept])]
-    guard !news.isEmpty else { return }
-    for id in links.keys.sorted() where id != source && exchanges(id) {
-      send(addresses: [device: news], on: id)
+  /// Stores, dials and tells changed addresses, if they are due.
+  mutating func passOnAddresses() {
+    let changes = contacts.takeChanges(at: now.monotonicMilliseconds)
+    guard !changes.isEmpty else { return }
+    effects += [
+      .persist(changes.map { .setAddresses($0.device, $0.kept) }),
+      .addresses(Dictionary(uniqueKeysWithValues: changes.map { ($0.device, $0.kept) })),
+    ]
+    for id in links.keys.sorted() where exchanges(id) {
+      let news = changes.map { ($0.device, $0.news(on: id)) }
+      send(addresses: Dictionary(uniqueKeysWithValues: news), on: id)
     }
   }
 

@@ -51,6 +51,8 @@ extension Replica {
   /// - Complexity: O(1).
   package func device(of session: SessionID) -> DeviceID? { links[session]?.device }
 
+  package var sessions: [SessionID] { links.keys.sorted() }
+
   /// Compares the handshake's clocks. Under an older epoch nothing is exchanged, so a device with
   /// only that epoch's key sees no stores. The network soon ends such a session; the next uses the
   /// epoch that both have by then.
@@ -94,6 +96,8 @@ extension Replica {
     if let device = link.device { coverage.note(device, at: now.wallMilliseconds) }
     coverage.end(id)
     planCoverage()
+    // A node that stops ends its sessions first, and loses no address.
+    contacts.hurry()
     effects.append(.progress)
   }
 

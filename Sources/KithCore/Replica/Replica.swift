@@ -152,6 +152,7 @@ package struct Replica: Sendable {
     case .carrier(let carrier, let event): carry(carrier, event)
     case .tick: passTime()
     }
+    passOnAddresses()
     requestWake()
     defer { effects = [] }
     return effects
@@ -191,7 +192,9 @@ package struct Replica: Sendable {
     let linksAt = links.values.lazy.map(\.wakeAt).min()
     // A joiner has no duties yet.
     let dutiesAt = isJoining ? nil : members.duties.dueAt
-    let next = [linksAt, coverage.dueAt, dutiesAt, healAt, carriersDueAt].compactMap(\.self).min()
+    let next = [
+      linksAt, coverage.dueAt, dutiesAt, healAt, carriersDueAt, contacts.changesDueAt,
+    ].compactMap(\.self).min()
     guard let next, next != wakeAt else { return }
     wakeAt = next
     effects.append(.wake(atMonotonicMilliseconds: next))

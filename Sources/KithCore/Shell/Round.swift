@@ -25,7 +25,7 @@ package struct Round: Sendable {
   /// Effects after the commit; skip the `persist`s.
   package var late: ArraySlice<Effect> { effects[first...] }
 
-  package var byteCount: Int { effects.reduce(0) { $0 + $1.byteCount } }
+  package var weight: Int { effects.reduce(0) { $0 + $1.weight } }
 
   var writes: [WriteID] {
     effects.compactMap { if case .durable(let write) = $0 { write } else { nil } }
@@ -38,24 +38,55 @@ package struct Round: Sendable {
 }
 
 extension Effect {
-  /// Bytes held in memory while it waits.
-  var byteCount: Int {
-    switch self {
-    case .send(_, let bytes): bytes.count
-    case .sendStored(_, let message): message.byteCount
-    case .carrier(_, .put(let object)): object.byteCount
-    case .persist(let mutations):
-      mutations.reduce(0) { sum, mutation in
-        switch mutation {
-        case .putEntry(_, _, _, let box): sum + box.count
-        case .putHeader(_, _, let header, let signature): sum + header.count + signature.count
-        case .putDraft(_, _, let bytes), .putRefusal(_, _, let bytes),
-          .putPastValue(_, _, let bytes), .putRecord(_, let bytes), .putObject(_, _, let bytes):
-          sum + bytes.count
-        default: sum
-        }
+  /// Bytes that count while it waits: those that it holds, and ``Limits/overheadBytes``. No effect is
+  /// free, because each takes time of the thread that carries it out, and a peer can cause many.
+  var weight: Int {
+    let held =
+      switch self {
+      case .persist(let mutations): mutations.reduce(0) { $0 + $1.weight }
+      case .send(_, let bytes): bytes.count
+      case .sendStored(_, let batch): batch.byteCount
+      case .carrier(_, .put(let object)): object.byteCount
+      case .carrier(_, .get(let names)), .carrier(_, .delete(let names)):
+        names.count * Limits.overheadBytes
+      case .view(let change):
+        change.changes.reduce(0) { $0 + Limits.overheadBytes + ($1.value?.bytes.count ?? 0) }
+      case .addresses(let all): all.values.reduce(0) { $0 + Limits.weight(ofAddresses: $1) }
+      case .leftBehind(let devices): devices.count * Limits.overheadBytes
+      case .carrier(_, .list), .carrier(_, .rest), .awaitRoom, .promote, .close, .accepted,
+        .refused,
+        .refusedStore, .refusedMembership, .durable, .pulledAll, .progress, .wake, .report:
+        0
       }
-    default: 0
-    }
+    return Limits.overheadBytes + held
+  }
+}
+
+extension Mutation {
+  /// As of an ``Effect``; a commit writes at least a row for it.
+  var weight: Int {
+    let held =
+      switch self {
+      case .putEntry(_, _, _, let box): box.count
+      case .putHeader(_, _, let header, let signature): header.count + signature.count
+      case .putDraft(_, _, let bytes), .putRefusal(_, _, let bytes), .putPastValue(_, _, let bytes),
+        .putRecord(_, let bytes), .putObject(_, _, let bytes):
+        bytes.count
+      case .setAddresses(_, let addresses): Limits.weight(ofAddresses: addresses)
+      case .setClock, .setIncarnation, .setKeepsHistory, .removeRecord, .putStore, .setAdopted,
+        .setOpened, .removeChangeSet, .removeEntry, .setVector, .removeVector, .setLost,
+        .removeLost, .setLoss, .setHorizon, .dropDamaged, .removeDraft, .removeRefusal,
+        .removePastValue,
+        .removeObject:
+        0
+      }
+    return Limits.overheadBytes + held
+  }
+}
+
+extension Limits {
+  /// Each address takes a row and an attempt to connect.
+  fileprivate static func weight(ofAddresses addresses: [String]) -> Int {
+    addresses.reduce(0) { $0 + overheadBytes + $1.utf8.count }
   }
 }

@@ -100,7 +100,7 @@ package struct Shell: Sendable {
   package var replica: Replica
   /// For the next round, in order.
   package internal(set) var outbox: [Effect] = []
-  /// Bytes of messages and change sets in the outbox.
+  /// The weight of the effects in the outbox.
   package internal(set) var outboxBytes = 0
   package internal(set) var health = Health.sound
   package private(set) var isClosed = false
@@ -195,7 +195,7 @@ package struct Shell: Sendable {
         now.append(effect)
       case .wake(let time): tickAt = time
       default:
-        outboxBytes += effect.byteCount
+        outboxBytes += effect.weight
         outbox.append(effect)
       }
     }

@@ -129,9 +129,9 @@ import Testing
       ),
       ("an earlier generation", Self.year, 0, false, .apply),
       ("the last generation", 0, last, false, .apply),
-      ("a later generation", 0, last + 1, false, .tooFarAhead(milliseconds: 0)),
+      ("a later generation", 0, last + 1, false, .generationTooLate(last + 1)),
       ("an inviter's, ahead", Self.year, 1, true, .apply),
-      ("an inviter's later generation", 5, last + 1, true, .tooFarAhead(milliseconds: 5)),
+      ("an inviter's later generation", 5, last + 1, true, .generationTooLate(last + 1)),
     ]
     for (name, ahead, generation, isInviters, outcome) in cases {
       let published = HybridTime(

@@ -79,6 +79,38 @@ import Testing
     }
   }
 
+  /// A peer that tells others in every message has them written once in a while.
+  @Test func `changes come together, at most once a second`() {
+    let (first, second) = (SessionID(rawValue: 1), SessionID(rawValue: 2))
+    var contacts = Contacts()
+    func learn(_ addresses: [String], of device: DeviceID, from session: SessionID) {
+      contacts.note(contacts.learn(addresses, of: device), of: device, from: session)
+    }
+    #expect(contacts.changesDueAt == nil)
+    learn(addresses(1...1), of: device, from: first)
+    #expect(contacts.takeChanges(at: 50).map(\.kept) == [addresses(1...1)], "the first at once")
+    #expect(contacts.changesDueAt == nil)
+    learn(addresses(2...2), of: device, from: first)
+    learn(addresses(3...3), of: device, from: second)
+    learn(addresses(4...4), of: other, from: second)
+    for number in 5...2_000 { learn(addresses(number...number), of: device, from: first) }
+    #expect(contacts.takeChanges(at: 1_049).isEmpty)
+    #expect(contacts.changesDueAt == 1_050)
+    let changes = contacts.takeChanges(at: 1_050)
+    #expect(changes.map(\.device) == [device, other].sorted())
+    #expect(changes.map(\.kept.count).max() == Limits.addressesPerDevice)
+    let ours = changes.first { $0.device == device }
+    // To each session what others brought, if it is still kept.
+    #expect(ours?.news(on: first) == addresses(3...3))
+    #expect(ours?.news(on: second).contains(addresses(2...2)[0]) == true)
+    learn(addresses(9...9), of: other, from: first)
+    contacts.hurry()
+    #expect(contacts.takeChanges(at: 1_051).map(\.device) == [other])
+    learn(addresses(8...8), of: other, from: first)
+    _ = contacts.forget(other)
+    #expect(contacts.changesDueAt == nil)
+  }
+
   @Test func `a device that is forgotten has no address`() {
     var contacts = Contacts([device: ["192.0.2.1:1"]])
     let had = [contacts.forget(device), contacts.forget(device)]

@@ -39,6 +39,24 @@ struct RosterTests {
     }
   }
 
+  /// The creator's devices answer each for itself, and each for all that it certified.
+  @Test func aDeviceAnswersForThoseThatItCertified() throws {
+    let (second, third, fourth, fifth) = (
+      deviceKeys(2), deviceKeys(3), deviceKeys(4), deviceKeys(5)
+    )
+    let roster = fixture.roster(
+      fixture.records + [
+        try fixture.certificate(of: second, by: fixture.creator),
+        try fixture.certificate(of: third, by: second),
+        try fixture.certificate(of: fourth, by: third),
+        try fixture.certificate(of: fifth, by: fixture.creator),
+      ])
+    #expect(roster.branch(of: fixture.creator.id) == fixture.creator.id)
+    for device in [second, third, fourth] { #expect(roster.branch(of: device.id) == second.id) }
+    #expect(roster.branch(of: fifth.id) == fifth.id)
+    #expect(roster.branch(of: deviceKeys(9).id) == deviceKeys(9).id, "unknown")
+  }
+
   @Test(arguments: 1...20 as ClosedRange<UInt64>)
   func randomSetsInRandomOrders(seed: UInt64) throws {
     var random = SeededEntropy(seed: seed)

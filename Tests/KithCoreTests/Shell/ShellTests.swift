@@ -165,7 +165,34 @@ struct ShellFixture {
     #expect(round.early.count == early)
     #expect(round.late.count == late)
     #expect(round.mutations.count == effects.count { $0 == "p" })
-    #expect(round.byteCount == 2 * effects.count { $0 == "s" })
+    let clock = effects.count { $0 == "p" } * Limits.overheadBytes
+    #expect(
+      round.weight == effects.count * Limits.overheadBytes + 2 * effects.count { $0 == "s" } + clock
+    )
+  }
+
+  /// An effect that weighed nothing could wait by the hundred thousand. The switches of `weight` name
+  /// every case.
+  @Test func `effects that are no messages weighed nothing`() throws {
+    let (session, write) = (SessionID(rawValue: 1), WriteID(rawValue: 1))
+    let (device, carrier) = (deviceKeys(1).id, CarrierID(Digest128 { _ in }))
+    let name = ObjectName(Digest128 { _ in })
+    let store = TestWorld.store
+    let effects: [Effect] = [
+      .persist([]), .send(session, []), .carrier(carrier, .list), .carrier(carrier, .get([name])),
+      .carrier(carrier, .delete([name])), .carrier(carrier, .rest),
+      .sendStored(session, StoredBatch(store: store, answers: 0, isEverything: false)),
+      .awaitRoom(session), .promote(session), .close(session, .silent), .accepted(write),
+      .refused(write, .revoked), .refusedStore(store, .tooManyStores(limit: 1)),
+      .refusedMembership(.ownDevice), .durable(write),
+      .view(ViewChange(store: store, reason: nil, changes: [])), .pulledAll(session), .progress,
+      .addresses([:]), .leftBehind([]), .wake(atMonotonicMilliseconds: 1), .report(.newIncarnation),
+    ]
+    for effect in effects { #expect(effect.weight >= Limits.overheadBytes, "\(effect)") }
+    let told = Effect.addresses([device: ["192.0.2.1:1", "192.0.2.2:1"]])
+    #expect(told.weight > 3 * Limits.overheadBytes)
+    let stored = Mutation.setAddresses(device, ["192.0.2.1:1", "192.0.2.2:1"])
+    #expect(Effect.persist([stored, .setClock(.zero)]).weight > 5 * Limits.overheadBytes)
   }
 
   // MARK: Gathering

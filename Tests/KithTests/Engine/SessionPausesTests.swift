@@ -1,0 +1,100 @@
+@testable import KithCore
+import KithCrypto
+import KithSimulator
+import Logging
+import Synchronization
+import Testing
+
+@testable import Kith
+
+/// Which work of an engine is charged to the session that caused it, and when sessions are not read.
+struct SessionPausesTests {
+  private let clock = Instant(wallMilliseconds: 1_000_000, monotonicMilliseconds: 1_000_000)
+  private let account: AccountID
+  /// Of three members of one account.
+  private let engines: [Engine]
+  private let link = PausedSessions()
+  private let sessions = [SessionID(rawValue: 1), SessionID(rawValue: 2)]
+
+  init() throws {
+    var entropy = SeededEntropy(seed: 12)
+    let founder = Founder(devices: 3, entropy: &entropy)
+    account = founder.account
+    engines = try founder.members.map { [clock] member in
+      try Engine(
+        account: founder.account, keys: member.keys, process: ProcessID(entropy.draw()),
+        storage: MemoryStorage(member.snapshot),
+        logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, clock: { clock })
+    }
+  }
+
+  private func peer(_ number: Int) -> SessionPeer {
+    SessionPeer(
+      transportKey: engines[number].keys.transportPublicKey,
+      hello: engines[number].read { $0.hello(port: 0, at: clock) }, isDialled: false,
+      address: "192.0.2.\(number):4114")
+  }
+
+  private func message(_ bytes: [UInt8]) throws -> InboundMessage {
+    try #require(InboundMessage(decoding: bytes, account: account))
+  }
+
+  /// A session had its own limit, so those of many devices could together keep the writer busy.
+  @Test func noSessionIsReadWhileMuchOfAnyWaitsForTheDisk() throws {
+    let store = try #require(StoreIdentifier("com.example.test"))
+    _ = try engines[0].open(store, policy: .standard)
+    #expect(engines[0].beginRunning(link: link))
+    for (number, session) in sessions.enumerated() {
+      engines[0].input(.connected(session, peer(number + 1)))
+    }
+    engines[0].drain()
+    var number: UInt64 = 0
+    // The first may be paused for the time that it took, too.
+    while !link.paused.contains(sessions[1]), number < 5_000 {
+      number += 1
+      var asked = StoreHave(store: store, vector: [:], digest: nil, policy: .standard)
+      asked.isAwaited = true
+      let have = Have(number: number, isWhole: true, listsAll: false, stores: [asked])
+      for bytes in have.messages() {
+        engines[0].input(.received(sessions[0], try message(bytes)))
+      }
+    }
+    // Small answers weigh something, too.
+    #expect((100...1_100).contains(number), "\(number) empty answers")
+    #expect(link.paused == Set(sessions))
+    engines[0].drain()
+    #expect(!link.paused.contains(sessions[1]))
+  }
+
+  /// Only messages were charged: a peer that takes one piece after another of a large answer was not.
+  @Test func allThatAPeerCausesIsCharged() throws {
+    let session = sessions[0]
+    let have = Have(number: 1, isWhole: true, listsAll: true, stores: [])
+    for input in try [
+      .connected(session, peer(1)), .writable(session, true), .room(session),
+      .received(session, message(have.messages()[0])),
+    ] as [Input] {
+      #expect(input.cause?.session == session, "\(input)")
+      #expect(input.cause?.hasRecords == false)
+    }
+    let records = engines[0].read { $0.roster.records }.messages()
+    #expect(Input.received(session, try message(records[0])).cause?.hasRecords == true)
+    #expect(Input.disconnected(session).cause == nil)
+    #expect(Input.tick.cause == nil)
+  }
+}
+
+private final class PausedSessions: SessionLink {
+  private let state = Mutex<Set<SessionID>>([])
+
+  var paused: Set<SessionID> { state.withLock { $0 } }
+
+  func pauseReading(_ session: SessionID, _ isPaused: Bool) {
+    state.withLock { _ = isPaused ? $0.insert(session).inserted : $0.remove(session) != nil }
+  }
+
+  func send(_ message: [UInt8], to session: SessionID) {}
+  func awaitRoom(_ session: SessionID) {}
+  func close(_ session: SessionID, _ reason: CloseReason) {}
+  func closeAll() {}
+}
