@@ -12,7 +12,7 @@ public import Kith
 ///
 /// It sends nothing yet. A program gives it settings of its own to try a storage, or to wrap it.
 ///
-/// - Throws: ``CarrierFailure``: `unexpected` for a kind that is not known or a malformed address, `denied`
+/// - Throws: `CarrierFailure`: `unexpected` for a kind that is not known or a malformed address, `denied`
 ///   for credentials of another kind or that may not be sent there, `untrusted` for an address that
 ///   another device may not give.
 @Sendable public func openCarrier(

@@ -1,6 +1,6 @@
 public import Kith
 
-/// Checks that a type keeps the promises of ``CarrierStorage``.
+/// Checks that a type keeps the promises of `CarrierStorage`.
 ///
 /// It depends on no test framework, so tests of any kind and programs can run it:
 ///

@@ -18,7 +18,7 @@ extension UserDefaultsMirror: Service {
           let keys = Set(self.keys.map { KeyValueStore.Key($0) })
           for await change in changes
           where change.isJoined
-            || change.items.contains(where: { keys.contains(KeyValueStore.Key($0.key)) })
+            || change.items.contains(where: { keys.contains($0.key) })
           {
             self.sync()
           }

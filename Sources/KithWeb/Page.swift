@@ -40,7 +40,7 @@
 
     func answer(_ request: Request) async throws -> Response {
       switch (request.method, request.uri.path) {
-      case (.get, "/api/status"): return Response(document(try await accounts.report()))
+      case (.get, "/api/status"): return Response(document(try await accounts.status()))
       case (.get, "/api/events"): return events(try request.store(), request.body)
       case (.get, "/api/value"): return try await value(request)
       case (.get, "/api/unshown"): return try await unshown(request)
@@ -119,7 +119,7 @@
     /// A mistyped store would stay on all devices for ever.
     private func check(_ store: String, at node: any NodeAccess, creates: Bool) async throws {
       guard !creates, store != usualStore.rawValue else { return }
-      guard try await node.report().stores.contains(where: { $0.identifier.rawValue == store })
+      guard try await node.status().stores.contains(where: { $0.identifier.rawValue == store })
       else {
         throw PageFailure(.notFound, "there is no store \"\(store)\" here")
       }
@@ -237,8 +237,8 @@
     private func sync(_ body: Sync) async throws -> Response {
       let node = try await accounts.nodeAccess
       let seconds = min(max(0, body.seconds ?? 5), Self.longestSync)
-      let report = try await node.synchronize(body.store.name, timeout: .seconds(seconds))
-      return Response(report.document(store: body.store.name, status: try await node.report()))
+      let report = try await node.waitUntilSynced(body.store.name, timeout: .seconds(seconds))
+      return Response(report.document(store: body.store.name, status: try await node.status()))
     }
   }
 #endif

@@ -38,7 +38,7 @@ enum PageDocuments {
 
   static func change(_ change: KeyValueStore.Change, of store: String) -> Document {
     .object([
-      "items": .list(change.items.map { item in write(item.key, item.new) }),
+      "items": .list(change.items.map { item in write(item.key.text, item.new) }),
       "joined": change.isJoined ? .bool(true) : nil, "reason": .string(change.reason.rawValue),
       "store": .string(store),
     ])

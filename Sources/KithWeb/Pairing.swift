@@ -131,7 +131,7 @@ final class Pairing: Sendable {
           confirm: { inviter, fingerprint in
             await self.ask(role, inviter, fingerprint, notice: nil, number)
           })
-        let notice = try? await accounts.report().unshownNotice
+        let notice = try? await accounts.status().unshownNotice
         show(.done(role, nil, notice: notice ?? nil), number)
       }
     } catch {
@@ -152,7 +152,7 @@ final class Pairing: Sendable {
       }
       self.changed.raise()
     } onJoinRequest: { candidate in
-      let status = try? await node.report()
+      let status = try? await node.status()
       let notice = SharedNames.notice(
         candidate.name, candidate.fingerprint, among: status?.devices ?? [])
       let own = status?.device.map { Fingerprint(of: $0).description } ?? ""

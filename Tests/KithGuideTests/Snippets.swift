@@ -122,6 +122,14 @@ func property(_ store: KeyValueStore) {
   theme = .dark
 }
 
+func caught(_ store: KeyValueStore) {
+  do throws(KithError) {
+    try store.set(.dark, for: .theme)
+  } catch {
+    print(error.code, error.localizedDescription)
+  }
+}
+
 func refused(_ store: KeyValueStore, picture: Data) {
   do throws(KithError) {
     try store.set(picture, for: .portrait)
@@ -144,12 +152,13 @@ func follow(
 }
 
 func hear(
-  _ store: KeyValueStore, reload: ([String]) -> Void, warn: ([String]) -> Void,
+  _ store: KeyValueStore, reload: ([KeyValueStore.Key]) -> Void,
+  warn: ([KeyValueStore.Key]) -> Void,
   fade: (_ from: Theme, _ to: Theme) -> Void
 ) async {
   for await change in store.changes {
     switch change.reason {
-    case .serverChange, .initialSyncChange, .accountChange: reload(change.keys)
+    case .externalChange, .initialSyncChange, .accountChange: reload(change.keys)
     case .quotaViolationChange: warn(change.superseded)
     case .ownWrite: break  // only in sequences that ask for it
     }

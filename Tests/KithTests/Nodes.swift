@@ -73,7 +73,7 @@ extension Node {
 extension Accounts {
   /// Returns once its node exchanges stores with another device.
   func meetsPeer() async throws {
-    try await eventually { try await self.report().peers.contains(where: \.isExchanging) }
+    try await eventually { try await self.status().peers.contains(where: \.isExchanging) }
   }
 }
 

@@ -35,7 +35,7 @@ import Testing
   @Test("a change names each key once, with its new value or as removed")
   func change() throws {
     let change = KeyValueStore.Change(
-      reason: .serverChange,
+      reason: .externalChange,
       items: [
         .init(key: "gone", old: .integer(1), new: nil),
         .init(key: "new", old: nil, new: .integer(2)),
@@ -44,7 +44,7 @@ import Testing
     let items = try #require(document["items"] as? [[String: Any]])
     #expect(items[0]["removed"] as? Bool == true)
     #expect(items[1]["json"] as? String == "2")
-    #expect(document["reason"] as? String == "serverChange")
+    #expect(document["reason"] as? String == "externalChange")
   }
 
   private func members(_ document: Document) throws -> [String: Any] {

@@ -32,7 +32,8 @@ import Testing
     _ reason: KeyValueStore.ChangeReason, _ keys: String..., superseded: [String] = []
   ) -> KeyValueStore.Change {
     KeyValueStore.Change(
-      reason: reason, items: keys.map { .init(key: $0, old: nil, new: 1) }, superseded: superseded)
+      reason: reason, items: keys.map { .init(key: .init($0), old: nil, new: 1) },
+      superseded: superseded.map { .init($0) })
   }
 
   @Test func `changes of one reason are told together, in the order of the reasons`() async throws {
@@ -40,16 +41,16 @@ import Testing
     let store = NSUbiquitousKeyValueStore(hub: .on(backing, gathering: moment.pass))
     #expect(store.synchronize())
     let heard = Heard(store)
-    backing.tell(Self.change(.serverChange, "b", "c"))
+    backing.tell(Self.change(.externalChange, "b", "c"))
     await moment.begin()
     backing.tell(Self.change(.quotaViolationChange, "q", superseded: ["r"]))
-    backing.tell(Self.change(.serverChange, "a", "b"))
+    backing.tell(Self.change(.externalChange, "a", "b"))
     #expect(heard.all.isEmpty)
     moment.end()
     try await eventually { heard.all.count == 2 }
     #expect(heard.reasons == [0, 2])
     #expect(heard.keys == [["a", "b", "c"], ["q", "r"]])
-    backing.tell(Self.change(.serverChange, "d"))
+    backing.tell(Self.change(.externalChange, "d"))
     await moment.begin()
     moment.end()
     try await eventually { heard.all.count == 3 }
@@ -62,10 +63,10 @@ import Testing
     #expect(store.synchronize())
     let heard = Heard(store)
     for round in 0..<5 {
-      backing.tell(Self.change(.serverChange, "\(round) first"))
+      backing.tell(Self.change(.externalChange, "\(round) first"))
       await moment.begin()
       // More than wait one by one.
-      for number in 100..<300 { backing.tell(Self.change(.serverChange, "\(round) \(number)")) }
+      for number in 100..<300 { backing.tell(Self.change(.externalChange, "\(round) \(number)")) }
       moment.end()
       try await eventually { heard.all.count == round + 1 }
       #expect(heard.keys.last?.count == 201)

@@ -47,6 +47,15 @@ import Testing
     #expect(store.object(forKey: "theme") == nil)
   }
 
+  @Test func `an observer of a store that nobody read hears of changes`() async throws {
+    let account = try TestAccount()
+    let here = try account[0].store(Self.name)
+    let store = try UbiquityBootstrap.makeStore(on: account[1].store(Self.name))
+    let heard = Heard(store)
+    try here.set("dark", forKey: "theme")
+    try await eventually { heard.keys == [["theme"]] }
+  }
+
   @Test func `reasons and keys read in every way that programs read them`() async throws {
     let backing = FakeBacking()
     let store = NSUbiquitousKeyValueStore.on(backing)
@@ -81,7 +90,7 @@ import Testing
     #expect(store.synchronize())
     let heard = Heard(store)
     let reasons: [KeyValueStore.ChangeReason] = [
-      .serverChange, .initialSyncChange, .quotaViolationChange, .accountChange,
+      .externalChange, .initialSyncChange, .quotaViolationChange, .accountChange,
     ]
     for reason in reasons { backing.tell(KeyValueStore.Change(reason: reason, items: [])) }
     try await eventually { heard.all.count == 4 }
@@ -93,7 +102,7 @@ import Testing
   {
     let notices = Notice.joining([
       .init(reason: .accountChange, items: [.init(key: "a", old: 1, new: nil)]),
-      .init(reason: .serverChange, items: [.init(key: "b", old: nil, new: 1)]),
+      .init(reason: .externalChange, items: [.init(key: "b", old: nil, new: 1)]),
       .init(reason: .initialSyncChange, items: [.init(key: "a", old: nil, new: 2)]),
     ])
     #expect(notices.map(\.reason) == [1, 0, 3])
@@ -140,7 +149,7 @@ import Testing
     #expect(third == nil)
     let (one, two) = (Heard(first), Heard(second))
     backing.tell(
-      KeyValueStore.Change(reason: .serverChange, items: [.init(key: "a", old: nil, new: 1)]))
+      KeyValueStore.Change(reason: .externalChange, items: [.init(key: "a", old: nil, new: 1)]))
     try await eventually { !one.all.isEmpty && !two.all.isEmpty }
     #expect(one.all == [.init(object: ObjectIdentifier(first), reason: 0, keys: ["a"])])
     #expect(two.all == [.init(object: ObjectIdentifier(second), reason: 0, keys: ["a"])])

@@ -104,7 +104,7 @@ import Testing
     account.advance(by: .seconds(1))
     faces[1].set(String(repeating: "d", count: 60), forKey: "desktop")
     account.mend(0, 1)
-    let shown = try #require(stores[0].keys.first)
+    let shown = try #require(stores[0].keys.first).text
     let loser = shown == "laptop" ? 1 : 0
     let lost = shown == "laptop" ? "desktop" : "laptop"
     try await eventually { heard[loser].all.contains { $0.reason == 2 && $0.keys == [lost] } }
@@ -135,7 +135,7 @@ import Testing
     let store = NSUbiquitousKeyValueStore.on(backing)
     let heard = Heard(store)
     #expect(store.synchronize())
-    backing.tell(KeyValueStore.Change(reason: .serverChange, items: []))
+    backing.tell(KeyValueStore.Change(reason: .externalChange, items: []))
     try await eventually { heard.all.count == 1 }
     backing.state.withLock { $0.refusals = [.test(1, .quota, ["a"]), .test(2, .quota, ["b"])] }
     backing.tell(KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: ["a"]))
@@ -150,13 +150,13 @@ import Testing
     let store = NSUbiquitousKeyValueStore.on(backing)
     let heard = Heard(store)
     #expect(store.synchronize())
-    backing.tell(KeyValueStore.Change(reason: .serverChange, items: []))
+    backing.tell(KeyValueStore.Change(reason: .externalChange, items: []))
     try await eventually { heard.all.count == 1 }
     backing.state.withLock { $0.refusals = [.test(1, .quota, ["a", "b"])] }
     // Each is told once what came before has been dealt with.
-    for keys in [["a"], ["other"], ["another"]] {
+    for keys: [KeyValueStore.Key] in [["a"], ["other"], ["another"]] {
       backing.tell(KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: keys))
-      try await eventually { heard.keys.last == keys }
+      try await eventually { heard.keys.last == keys.map(\.text) }
     }
     #expect(backing.refusals.map(\.number) == [1], "nobody has heard of b")
     backing.tell(

@@ -29,7 +29,7 @@ struct BookmarkManager {
 
   /// The changes of other devices from now on, and the bookmarks shown then.
   func watch(_ show: (KeyValueStore.Change, [Bookmark]) -> Void) async {
-    for await change in store.changes where change.keys.contains(StoreKey.bookmarks.name) {
+    for await change in store.changes where change[.bookmarks] != nil {
       show(change, all)
     }
   }

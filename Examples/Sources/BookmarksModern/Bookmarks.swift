@@ -30,7 +30,7 @@ struct Add: AsyncParsableCommand {
       try await bookmarks.add(url, title: title)
       say("added \(title)")
       guard wait > 0 else { return }
-      let report = try await bookmarks.store.synchronize(timeout: .seconds(wait))
+      let report = try await bookmarks.store.waitUntilSynced(timeout: .seconds(wait))
       say("\(report.complete.count) other devices have it, \(report.incomplete.count) do not yet")
     }
   }
@@ -67,7 +67,7 @@ struct Watch: AsyncParsableCommand {
       let bookmarks = try accounts.bookmarks()
       async let _ = accounts.sayWhenReady()
       await bookmarks.watch { change, all in
-        say("\(change.reason): \(change.keys.joined(separator: ", "))")
+        say("\(change.reason): \(change.keys.map(\.text).joined(separator: ", "))")
         show(all)
       }
     }

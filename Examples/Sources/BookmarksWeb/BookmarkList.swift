@@ -108,16 +108,15 @@ actor BookmarkList {
   private func lastChange(_ names: [DeviceID: String]) throws -> LastChange? {
     let past = try store.history(of: StoreKey.bookmarks.name, limit: 1).first
     let stamped = try store.history(of: StoreKey.lastChange.name, limit: 1).first
-    guard let past, past.endedMilliseconds > stamped?.endedMilliseconds ?? 0,
+    guard let past, past.ended > stamped?.ended ?? .distantPast,
       let device = past.endedBy.flatMap({ names[$0] })
     else { return store[.lastChange] }
-    let seconds = Double(past.endedMilliseconds) / 1000
-    return LastChange(device: device, date: Date(timeIntervalSince1970: seconds))
+    return LastChange(device: device, date: past.ended)
   }
 
   /// The name of this device, and of all by id.
   private func devices() async throws -> (own: String, names: [DeviceID: String]) {
-    let devices = try await accounts.report().devices
+    let devices = try await accounts.status().devices
     // Without an account, the bookmarks are those of this host alone.
     let own = devices.first { $0.isThisDevice }?.name ?? ProcessInfo.processInfo.hostName
     return (own, Dictionary(uniqueKeysWithValues: devices.map { ($0.id, $0.name) }))

@@ -72,7 +72,7 @@ extension Accounts {
   /// Prints where the node listens, once it does: this program's, or the one that it is attached to.
   public func sayWhenReady() async throws {
     while true {
-      if let address = try? await report().listening.first { return say("ready on \(address)") }
+      if let address = try? await status().listening.first { return say("ready on \(address)") }
       try await Task.sleep(for: .milliseconds(50))
     }
   }

@@ -7,7 +7,7 @@ extension Accounts {
   /// They are revoked with it, except those that ``revoke(_:keeping:)`` keeps.
   ///
   /// - Returns: The devices, ascending; none while nobody is signed in.
-  /// - Throws: ``KithError`` as ``report()`` does.
+  /// - Throws: ``KithError`` as ``status()`` does.
   /// - Complexity: O(*n*) in the account's records.
   public func dependents(of device: DeviceID) async throws(KithError) -> [DeviceID] {
     try await seated().account?.dependents(of: device) ?? []
@@ -22,7 +22,7 @@ extension Accounts {
   /// ```
   ///
   /// - Parameters:
-  ///   - device: This device or another of ``report()``.
+  ///   - device: This device or another of ``status()``.
   ///   - name: 1 to 64 bytes of UTF-8, without control or unseen characters. A name that looks like
   ///     another member's is refused.
   /// - Throws: ``KithError`` with `missing` while nobody is signed in, `invalidName`,

@@ -144,7 +144,7 @@ extension Accounts {
     state.withLock { $0.seat = next }
     let superseded = isTakeOver ? [:] : adopt(by: next)
     let reason: ChangeReason =
-      isTakeOver ? .serverChange : old.place == .signedOut ? .initialSyncChange : .accountChange
+      isTakeOver ? .externalChange : old.place == .signedOut ? .initialSyncChange : .accountChange
     for open in stores {
       do throws(KithError) {
         try next.service.open(

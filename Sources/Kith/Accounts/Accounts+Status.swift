@@ -7,21 +7,21 @@ extension Accounts {
   /// of the account that is signed in, including revoked ones, by id.
   ///
   /// ```swift
-  /// for device in try await accounts.report().members { list(device.name, device.isConnected) }
+  /// for device in try await accounts.status().members { list(device.name, device.isConnected) }
   /// ```
   ///
   /// - Throws: ``KithError`` with `closed`, or with `notRunning` or `control` if the other
   ///   program's node does not answer.
   /// - Complexity: O(*n* · *s*) in devices and stores.
-  public func report() async throws(KithError) -> NodeStatus {
+  public func status() async throws(KithError) -> NodeStatus {
     let (node, account) = try await seated()
-    var status = try await node.report()
+    var status = try await node.status()
     // The local stores' device is in no person's account.
     if account == nil { (status.account, status.device, status.devices) = (nil, nil, []) }
     return status
   }
 
-  /// The ``report()`` now and after each change, through signing in and out.
+  /// The ``status()`` now and after each change, through signing in and out.
   ///
   /// At most ten come in a second, and a slow reader gets only the latest. It ends when the accounts
   /// are closed or the task is cancelled.
@@ -41,7 +41,7 @@ extension Accounts {
         let progress = self.state.withLock { $0.seat.service }.progress
         let step = progress.version
         // Another process may be about to serve the directory.
-        if let report = try? await self.report(), report != last { return report }
+        if let status = try? await self.status(), status != last { return status }
         await race([
           { await self.moved.wait(after: move) }, { await progress.wait(after: step) },
         ])

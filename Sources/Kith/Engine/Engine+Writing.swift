@@ -210,8 +210,12 @@ extension Engine {
     _ effects: inout [Effect], _ input: (WriteID) -> Input
   ) throws(KithError) -> WriteID {
     let write = state.nextWrite()
-    effects = try state.take(input(write), gathers: gathers, at: clock())
-    for case .refused(write, let error) in effects { throw KithError(error) }
+    let input = input(write)
+    effects = try state.take(input, gathers: gathers, at: clock())
+    for case .refused(write, let error) in effects {
+      if case .write(_, _, let operations) = input { throw KithError(error, of: operations) }
+      throw KithError(error)
+    }
     if isAwaited { state.shell.expect(write) }
     return write
   }

@@ -48,6 +48,8 @@ extension KithError.Code {
   public static let damaged = Self(description: "damaged")
   /// The file was written by a newer version.
   public static let newerSchema = Self(description: "newerSchema")
+  /// A file is where a directory belongs, a directory where a file belongs, or it is a link.
+  public static let wrongFileType = Self(description: "wrongFileType")
   /// Another process has the directory open.
   public static let inUse = Self(description: "inUse")
   /// The directory holds no device.

@@ -59,6 +59,12 @@ extension KithError {
     }
   }
 
+  /// If a write of one key exceeds the quota, the error names that key.
+  init(_ error: WriteError, of operations: [KithCore.Operation]) {
+    self.init(error)
+    if key == nil, operations.count == 1 { key = operations[0].key }
+  }
+
   init(_ error: OpenError, store: StoreIdentifier) {
     switch error {
     case .policyOutOfBounds:

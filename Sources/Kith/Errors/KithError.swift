@@ -66,6 +66,6 @@ extension KithError: CustomStringConvertible {
 }
 
 extension KithError: LocalizedError {
-  /// The message with the remedy, as `localizedDescription` gives it.
-  public var errorDescription: String? { message }
+  /// The text that `localizedDescription` gives: ``description``.
+  public var errorDescription: String? { description }
 }

@@ -43,8 +43,8 @@ package struct LocalChange: Codable, Sendable {
   init(_ change: KeyValueStore.Change) throws(KithError) {
     reason = change.reason
     values = []
-    for item in change.items { values.append(try .encoding(item.new, forKey: item.key)) }
-    superseded = change.superseded
+    for item in change.items { values.append(try .encoding(item.new, forKey: item.key.text)) }
+    superseded = change.superseded.map(\.text)
     isJoined = change.isJoined
   }
 
@@ -54,11 +54,11 @@ package struct LocalChange: Codable, Sendable {
     for entry in values {
       let key = Key(entry.key)
       let new = entry.value.flatMap { try? $0.decoded() }
-      items.append(KeyValueStore.Change.Item(key: entry.key, old: shown[key], new: new))
+      items.append(KeyValueStore.Change.Item(key: key, old: shown[key], new: new))
       shown[key] = new
     }
     return KeyValueStore.Change(
-      reason: reason, items: items, superseded: superseded, isJoined: isJoined)
+      reason: reason, items: items, superseded: superseded.map { Key($0) }, isJoined: isJoined)
   }
 
   func viewChange(of store: StoreIdentifier) -> ViewChange {

@@ -68,7 +68,7 @@ extension Node: NodeAccess {
     case .synchronize(let store, let seconds, let devices):
       let wait = min(max(0, seconds), LocalLimits.longestWaitSeconds)
       return .synchronized(
-        try await known(store).synchronize(timeout: .seconds(wait), devices: devices))
+        try await known(store).waitUntilSynced(timeout: .seconds(wait), devices: devices))
     case .watch(let store):
       let (values, changes) = try known(store).view.subscribe(seesOwnWrites: true, own: nil)
       _ = await onEvent(.values(try values.operations))

@@ -84,7 +84,7 @@ extension NodeAccess {
     return outcomes
   }
 
-  package func report() async throws(KithError) -> NodeStatus {
+  package func status() async throws(KithError) -> NodeStatus {
     guard case .status(let json) = try await perform(.status),
       let status = try? JSONDecoder().decode(NodeStatus.self, from: json)
     else { throw .malformedControl }
@@ -149,7 +149,7 @@ extension NodeAccess {
 
   /// Waits until so many other devices (nil: all) have everything, or the timeout passes. Throws
   /// `unknownStore` if the account has no such store.
-  package func synchronize(
+  package func waitUntilSynced(
     _ store: String, timeout: Duration, devices: Int? = nil
   ) async throws(KithError) -> SyncReport {
     let call = NodeCall.synchronize(
@@ -159,7 +159,7 @@ extension NodeAccess {
   }
 
   /// Calls back with the shown values, then with every change, one after the other, until the task
-  /// is cancelled. Throws `unknownStore` as ``synchronize(_:timeout:devices:)`` does.
+  /// is cancelled. Throws `unknownStore` as ``waitUntilSynced(_:timeout:devices:)`` does.
   ///
   /// Changes that come during `onChange` wait as in ``StoreChanges``. If `joins`, all of them are
   /// joined into one, with the newest value of each key.

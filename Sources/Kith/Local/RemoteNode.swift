@@ -281,7 +281,7 @@ final class RemoteNode: StoreService, NodeAccess {
   func open(_ store: StoreIdentifier, policy: Policy) throws(KithError) -> StoreView {
     guard let device = identity.withLock({ $0?.device }) else { throw Self.ended }
     let view = StoreView(identifier: store, device: device, values: [:])
-    try open(view, policy: policy, reason: .serverChange, superseded: [])
+    try open(view, policy: policy, reason: .externalChange, superseded: [])
     return view
   }
 
@@ -440,7 +440,7 @@ final class RemoteNode: StoreService, NodeAccess {
     let client = LocalClient(directory: directory)
     // A stopped node does not keep the timeout.
     await race([
-      { _ = try? await client.synchronize(store.rawValue, timeout: timeout, devices: devices) },
+      { _ = try? await client.waitUntilSynced(store.rawValue, timeout: timeout, devices: devices) },
       { try? await Task.sleep(for: timeout) },
     ])
   }

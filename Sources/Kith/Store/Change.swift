@@ -6,7 +6,7 @@ extension KeyValueStore {
     /// The old and the new value of one key.
     public struct Item: Sendable, Hashable {
       /// The key.
-      public var key: String
+      public var key: Key
       /// The value before; nil if the key showed none.
       public var old: PropertyListValue?
       /// The value now; nil if the key shows none.
@@ -18,14 +18,14 @@ extension KeyValueStore {
     /// The changed keys, each with its old and new value, in order.
     public var items: [Item]
     /// The keys of this program's writes that lost, in order.
-    public var superseded: [String] = []
+    public var superseded: [Key] = []
     /// Whether changes were joined because the consumer was slow.
     public var isJoined = false
 
     /// The changed keys, in order.
     ///
     /// - Complexity: O(*n*).
-    public var keys: [String] { items.map(\.key) }
+    public var keys: [Key] { items.map(\.key) }
 
     /// Returns a key's old and new value, or nil if it did not change.
     ///
@@ -40,7 +40,7 @@ extension KeyValueStore {
     /// - Complexity: O(*n*) in the keys of the change.
     public subscript<Value>(key: StoreKey<Value>) -> (old: Value, new: Value)? {
       let name = Key(key.name)
-      guard let item = items.first(where: { Key($0.key) == name }) else { return nil }
+      guard let item = items.first(where: { $0.key == name }) else { return nil }
       return (key.value(in: item.old), key.value(in: item.new))
     }
   }

@@ -48,7 +48,7 @@ final class ChangeBuffer: Sendable {
 
   /// Why the consumer's values change by a write of this device.
   func reason(of origin: WriteOrigin) -> ChangeReason {
-    own == nil || own == origin ? .ownWrite : .serverChange
+    own == nil || own == origin ? .ownWrite : .externalChange
   }
 
   /// Returns a closure to run unlocked.
@@ -131,8 +131,8 @@ struct PendingChange {
 
   init(_ change: KeyValueStore.Change) {
     reason = change.reason
-    items = Dictionary(change.items.map { (Key($0.key), $0) }) { _, later in later }
-    superseded = Set(change.superseded.map { Key($0) })
+    items = Dictionary(change.items.map { ($0.key, $0) }) { _, later in later }
+    superseded = Set(change.superseded)
     isJoined = change.isJoined
     bytes = change.items.reduce(0) { $0 + $1.weight }
   }
@@ -140,12 +140,12 @@ struct PendingChange {
   var change: KeyValueStore.Change {
     KeyValueStore.Change(
       reason: reason, items: items.sorted { $0.key < $1.key }.map(\.value),
-      superseded: superseded.sorted().map(\.text), isJoined: isJoined)
+      superseded: superseded.sorted(), isJoined: isJoined)
   }
 
   mutating func updateOwnWrite(_ change: KeyValueStore.Change) {
     for item in change.items {
-      let key = Key(item.key)
+      let key = item.key
       guard let waiting = items[key] else { continue }
       bytes += item.weight - waiting.weight
       items[key]?.new = item.new
@@ -164,22 +164,22 @@ struct PendingChange {
       && later.items.allSatisfy { $0.old == $0.new }
     if !isOfSignIn { reason = reason.joined(with: later.reason) }
     for item in later.items {
-      let key = Key(item.key)
+      let key = item.key
       bytes += item.weight - (items[key]?.weight ?? 0)
       let old = items[key].map(\.old) ?? item.old
       if old == item.new && !written.contains(key) {
         items[key] = nil
         bytes -= item.weight
       } else {
-        items[key] = KeyValueStore.Change.Item(key: item.key, old: old, new: item.new)
+        items[key] = KeyValueStore.Change.Item(key: key, old: old, new: item.new)
       }
     }
-    superseded.formUnion(later.superseded.map { Key($0) })
+    superseded.formUnion(later.superseded)
   }
 }
 
 extension KeyValueStore.Change.Item {
-  fileprivate var weight: Int { 64 + key.utf8.count + (new?.weight ?? 0) }
+  fileprivate var weight: Int { 64 + key.size + (new?.weight ?? 0) }
 }
 
 extension PropertyListValue {

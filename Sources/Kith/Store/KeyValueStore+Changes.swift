@@ -116,7 +116,8 @@ extension KeyValueStore {
   }
 
   private func values<Value>(_ question: StoreValues<Value>.Question) -> StoreValues<Value> {
-    let (current, changes) = view.subscribe(seesOwnWrites: true)
+    // A consumer of state wants the newest: changes that it has not taken are joined into one.
+    let (current, changes) = view.subscribe(seesOwnWrites: true, limit: 1)
     return StoreValues(question: question, current: current, changes: changes)
   }
 }

@@ -8,7 +8,7 @@ extension KeyValueStore {
   ///
   /// ```swift
   /// for past in try store.history(of: "theme", limit: 5) {
-  ///   print(past.value ?? "was missing", past.endedMilliseconds)
+  ///   print(past.value ?? "was missing", past.ended)
   /// }
   /// ```
   /// The device keeps values for 30 days, at most 100 of a key and as many bytes as the policy lets

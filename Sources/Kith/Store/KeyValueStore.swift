@@ -120,11 +120,9 @@ public final class KeyValueStore: Sendable {
   /// The keys with a shown value, in order of their UTF-8 bytes.
   ///
   /// - Complexity: O(*n* log *n*).
-  public var keys: [String] {
-    view.values.keys.sorted().map(\.text)
-  }
+  public var keys: [Key] { view.values.keys.sorted() }
 
-  /// All shown values; `String` keys would merge canonically equivalent ones.
+  /// All shown values, by ``Key``.
   ///
   /// - Complexity: O(1), copied on write.
   public var dictionary: [Key: PropertyListValue] { view.values }

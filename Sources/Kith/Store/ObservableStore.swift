@@ -16,6 +16,9 @@ internal import Synchronization
 /// Call ``run()`` in a task: it tells observers about changes by others. Writes through this object
 /// are reported at once, even without `run()`.
 ///
+/// Outside the main actor, `Observations` of Swift 6.3 may never report anything if a change meets its
+/// start. There, follow the store instead: ``KeyValueStore/values(of:)`` misses nothing.
+///
 /// Each read returns the value shown at that moment, on any thread. `onChange` is called after the
 /// change, on the thread that found it. Draw on your own thread. Reads and writes cost as much as
 /// on the store itself.
@@ -25,18 +28,25 @@ public final class ObservableStore: Observable, Service, Sendable {
 
   private let registrar = ObservationRegistrar()
   private let state = Mutex(State())
+  /// Since the start, so that ``run()`` reports no more than what changed.
+  private let changes: StoreChanges
 
   private struct State {
     var error: KithError?
     /// Own writes that observers know of, until ``ObservableStore/run()`` meets them. At most one a
-    /// key, and only while it runs.
+    /// key.
     var told: [Key: PropertyListValue?] = [:]
-    var isRunning = false
+    /// The writes of each key that are under way.
+    var writing: [Key: Int] = [:]
+    /// Keys of writes under way that ``ObservableStore/run()`` met before the writer returned, which
+    /// reports them.
+    var met: Set<Key> = []
   }
 
   /// Makes a store observable.
   public init(_ store: KeyValueStore) {
     self.store = store
+    changes = store.snapshotAndChanges().changes
   }
 
   /// The value of a key, or its default.
@@ -117,7 +127,7 @@ public final class ObservableStore: Observable, Service, Sendable {
     return state.withLock { $0.error }
   }
 
-  /// Tells observers about changes by any writer.
+  /// Tells observers about changes by any writer since this object was made. Run it once at a time.
   ///
   /// It ends when the task is cancelled, its service group shuts down or the accounts are closed.
   ///
@@ -128,37 +138,42 @@ public final class ObservableStore: Observable, Service, Sendable {
   /// }
   /// ```
   public func run() async {
-    let changes = store.snapshotAndChanges().changes
-    state.withLock { $0.isRunning = true }
-    defer {
-      state.withLock { state in
-        state.isRunning = false
-        state.told = [:]
-      }
-    }
-    // Changes before this point may have been missed.
-    tellAll()
     await cancelWhenGracefulShutdown {
-      for await change in changes { self.tell(change) }
+      for await change in self.changes { self.tell(change) }
     }
   }
 
   func write(
     _ keys: [Key], _ body: (KeyValueStore) throws(KithError) -> Void
   ) throws(KithError) {
+    state.withLock { state in
+      for key in keys { state.writing[key, default: 0] += 1 }
+    }
     do throws(KithError) {
       try body(store)
     } catch {
+      // A program's other write of the key may have been left to this one.
+      for key in keys where endWriting(key, isWritten: false) { tell(key) }
       keep(error)
       throw error
     }
     keep(nil)
     for key in keys {
-      let shown = store.value(forKey: key.text)
-      state.withLock { state in
-        if state.isRunning { state.told[key] = .some(shown) }
-      }
+      _ = endWriting(key, isWritten: true)
       tell(key)
+    }
+  }
+
+  /// Returns whether ``run()`` left the key to this write.
+  private func endWriting(_ key: Key, isWritten: Bool) -> Bool {
+    let shown = store.value(forKey: key.text)
+    return state.withLock { state in
+      let isMet = state.met.contains(key)
+      if isWritten, !isMet { state.told[key] = .some(shown) }
+      let rest = (state.writing[key] ?? 1) - 1
+      state.writing[key] = rest == 0 ? nil : rest
+      if rest == 0 { state.met.remove(key) }
+      return isMet
     }
   }
 
@@ -176,10 +191,17 @@ public final class ObservableStore: Observable, Service, Sendable {
     // value between.
     if change.isJoined { return tellAll() }
     for item in change.items {
-      let key = Key(item.key)
-      let told = state.withLock { $0.told.removeValue(forKey: key) }
-      if change.reason == .ownWrite, let told, told == item.new { continue }
-      tell(key)
+      let key = item.key
+      let isTold = state.withLock { state in
+        let told = state.told.removeValue(forKey: key)
+        guard change.reason == .ownWrite else { return false }
+        if state.writing[key] != nil {
+          state.met.insert(key)
+          return true
+        }
+        return told.map { $0 == item.new } ?? false
+      }
+      if !isTold { tell(key) }
     }
   }
 

@@ -13,6 +13,13 @@ public import KithCore
 /// struct Window: StoreValue { var width = 0, height = 0 }
 /// extension Calendar.Identifier: @retroactive StoreValue {}
 /// ```
+/// Three limits come from property lists:
+///
+/// - Integers above `Int64.max`, such as some hashes, are refused: store them as text or data.
+/// - A nil inside an array or a dictionary is refused: leave it out, or store an array of arrays.
+/// - A set, and a dictionary whose keys are no strings, are encoded as arrays in random order. So the
+///   same value, written by two processes, is a change. Store a sorted array instead.
+///
 /// `PropertyListValue(encoding:)` says how values are encoded. If a store shows a
 /// value that the type cannot read, the key reads as its default. The value stays until the program
 /// sets the key.

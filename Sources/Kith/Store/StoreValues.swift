@@ -2,7 +2,7 @@ internal import KithCore
 
 /// The values of one key, of some keys or of all, now and after each change.
 ///
-/// A slow consumer may skip values, but never the last. The sequence ends when its task is
+/// A slow consumer skips values: the newest replaces one that waits, and the last is never skipped. The sequence ends when its task is
 /// cancelled or the accounts are closed. See `KeyValueStore.values(for:)`.
 public struct StoreValues<Value: Sendable>: AsyncSequence, Sendable {
   struct Question: Sendable {
@@ -32,9 +32,8 @@ public struct StoreValues<Value: Sendable>: AsyncSequence, Sendable {
       while let change = await changes.next(isolation: actor) {
         var isTouched = false
         for item in change.items {
-          let key = Key(item.key)
-          guard question.concerns(key) else { continue }
-          shown[key] = item.new
+          guard question.concerns(item.key) else { continue }
+          shown[item.key] = item.new
           isTouched = true
         }
         guard isTouched else { continue }

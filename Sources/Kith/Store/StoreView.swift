@@ -51,12 +51,12 @@ final class StoreView: Sendable {
           let old = state.values[key]
           state.values[key] = value
           if !state.buffers.isEmpty {
-            items.append(KeyValueStore.Change.Item(key: key.text, old: old, new: value))
+            items.append(KeyValueStore.Change.Item(key: key, old: old, new: value))
           }
         }
         guard !state.buffers.isEmpty, !items.isEmpty || !change.superseded.isEmpty else { continue }
         var told = KeyValueStore.Change(
-          reason: .ownWrite, items: items, superseded: change.superseded.map(\.text))
+          reason: .ownWrite, items: items, superseded: change.superseded)
         for buffer in state.buffers.values {
           told.reason = change.reason ?? buffer.reason(of: origin)
           if let wake = buffer.offer(told) { later.append(wake) }
@@ -81,7 +81,7 @@ final class StoreView: Sendable {
     if reason == .accountChange || reason == .initialSyncChange {
       return replace(
         with: shown.compactMapValues { try? $0.decoded() }, of: device, because: reason,
-        superseded: superseded.sorted().map(\.text))
+        superseded: superseded.sorted())
     }
     // The device may be the same, opened by another process.
     state.withLock { $0.device = device }
@@ -108,12 +108,12 @@ final class StoreView: Sendable {
     }
     for key in current.keys where shown[key] == nil { changes.append((key, nil)) }
     changes.sort { $0.key < $1.key }
-    return ViewChange(store: identifier, reason: .serverChange, changes: changes)
+    return ViewChange(store: identifier, reason: .externalChange, changes: changes)
   }
 
   private func replace(
     with values: [Key: PropertyListValue], of device: DeviceID, because reason: ChangeReason,
-    superseded: [String]
+    superseded: [Key]
   ) -> [() -> Void] {
     state.withLock { state in
       let old = state.values
@@ -123,7 +123,7 @@ final class StoreView: Sendable {
       func items(
         _ keys: some Sequence<Key>, since old: [Key: PropertyListValue]
       ) -> [KeyValueStore.Change.Item] {
-        keys.sorted().map { KeyValueStore.Change.Item(key: $0.text, old: old[$0], new: values[$0]) }
+        keys.sorted().map { KeyValueStore.Change.Item(key: $0, old: old[$0], new: values[$0]) }
       }
       let both = Set(old.keys).union(values.keys)
       let told =
@@ -146,10 +146,11 @@ final class StoreView: Sendable {
     }
   }
 
+  /// `limit`: from so many waiting changes on, later ones are joined.
   func subscribe(
-    seesOwnWrites: Bool, own: WriteOrigin? = .owner
+    seesOwnWrites: Bool, own: WriteOrigin? = .owner, limit: Int = ChangeBuffer.limit
   ) -> (values: [Key: PropertyListValue], changes: StoreChanges) {
-    let buffer = ChangeBuffer(seesOwnWrites: seesOwnWrites, own: own)
+    let buffer = ChangeBuffer(seesOwnWrites: seesOwnWrites, own: own, limit: limit)
     let (values, number) = subscribe(buffer)
     let subscription = StoreChanges.Subscription(buffer: buffer, view: self, number: number)
     return (values, StoreChanges(subscription: subscription))

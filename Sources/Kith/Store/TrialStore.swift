@@ -60,7 +60,7 @@ package struct TrialStore: Sendable {
     }
     let isFull =
       numbers.askedBytes > numbers.limitBytes || numbers.askedKeys > numbers.limitKeys
-    guard !isWriting || !isFull else { throw KithError(WriteError.quotaExceeded(numbers)) }
+    guard !isWriting || !isFull else { throw KithError(.quotaExceeded(numbers), of: operations) }
     for operation in operations { sizes[Key(operation.key)] = operation.value?.size }
     bytes = numbers.askedBytes
   }

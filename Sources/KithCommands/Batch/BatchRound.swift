@@ -169,15 +169,15 @@ struct BatchRound: Sendable {
             throw CommandFailure.signedOut(accounts.configuration.directory)
           }
           let wait = Duration.milliseconds(Int(seconds * 1_000))
-          let report = try await store.synchronize(timeout: wait)
-          return report.document(store: name, status: try await accounts.report())
+          let report = try await store.waitUntilSynced(timeout: wait)
+          return report.document(store: name, status: try await accounts.status())
         })
       return nil
     case .status:
       let accounts = accounts
       waits.append(
         Wait(id: id) {
-          StatusReport(status: try await accounts.report(), nowMilliseconds: Moment.now).document
+          StatusReport(status: try await accounts.status(), nowMilliseconds: Moment.now).document
         })
       return nil
     }

@@ -36,7 +36,7 @@ struct AccountSignInCommand: AsyncParsableCommand {
     // Without a node the device is opened, which may take a passphrase, only if there is news.
     guard hasNode || hasLost, !options.quiet else { return }
     let unshown = try? await options.withNode(passphrase: passphrase) { node in
-      try await node.report().unshownNotice
+      try await node.status().unshownNotice
     }
     if let unshown = unshown ?? nil { options.console.talk(unshown) }
   }

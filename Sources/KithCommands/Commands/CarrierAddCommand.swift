@@ -116,7 +116,7 @@ struct CarrierAddCommand: AsyncParsableCommand {
     let start = Moment.now
     var told: String?
     while true {
-      let status = try await node.report()
+      let status = try await node.status()
       guard status.isRunning else { return nil }
       let carrier = status.carriers.first {
         $0.kind == settings.kind && $0.location == settings.location

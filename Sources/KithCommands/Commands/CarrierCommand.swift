@@ -29,7 +29,7 @@ struct CarrierArgument: ParsableArguments {
 extension CommonOptions {
   /// The account whose place on a carrier is tried.
   func account(of node: any NodeAccess) async throws -> AccountID {
-    guard let account = try await node.report().account else {
+    guard let account = try await node.status().account else {
       throw CommandFailure.signedOut(directoryURL.path)
     }
     return account

@@ -14,7 +14,7 @@ struct CarrierListCommand: AsyncParsableCommand {
   @OptionGroup var options: CommonOptions
 
   func run() async throws {
-    let status = try await options.withNode(reads: true) { try await $0.report() }
+    let status = try await options.withNode(reads: true) { try await $0.status() }
     let report = CarriersReport(status: status, nowMilliseconds: Moment.now)
     try options.print(report.document, text: report.text)
     if !options.json, status.carriers.isEmpty {

@@ -23,7 +23,7 @@ struct ClockShowCommand: AsyncParsableCommand {
 
   func run() async throws {
     let report = ClockReport(
-      status: try await options.withNode(ofAccount: true, reads: true) { try await $0.report() })
+      status: try await options.withNode(ofAccount: true, reads: true) { try await $0.status() })
     try options.print(report.document, text: report.text)
   }
 }
@@ -42,7 +42,7 @@ struct ClockAcceptCommand: AsyncParsableCommand {
   func run() async throws {
     let status = try await options.withNode(ofAccount: true) { node in
       try await node.acceptTime()
-      return try await node.report()
+      return try await node.status()
     }
     let report = ClockReport(status: status)
     try options.print(report.document, text: report.text)

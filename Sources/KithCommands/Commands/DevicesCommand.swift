@@ -28,7 +28,7 @@ struct DevicesListCommand: AsyncParsableCommand {
   var all = false
 
   func run() async throws {
-    let status = try await options.withNode(ofAccount: true, reads: true) { try await $0.report() }
+    let status = try await options.withNode(ofAccount: true, reads: true) { try await $0.status() }
     let report = DevicesReport(status: status, showsRevoked: all, nowMilliseconds: Moment.now)
     try options.print(report.document, text: report.text)
     guard !options.json else { return }
@@ -53,7 +53,7 @@ struct DevicesRenameCommand: AsyncParsableCommand {
   func run() async throws {
     let (reference, name) = (device, name)
     let (renamed, devices) = try await options.withNode(ofAccount: true) { node in
-      let devices = try await node.report().devices
+      let devices = try await node.status().devices
       let found = try devices.find(reference)
       do {
         try await node.rename(found.id, to: name)

@@ -65,7 +65,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
   }
 
   private func makePlan(_ node: any NodeAccess) async throws -> RevocationPlan {
-    let status = try await node.report()
+    let status = try await node.status()
     let device = try status.devices.find(self.device)
     guard !device.isThisDevice else {
       throw CommandFailure(

@@ -88,7 +88,7 @@ struct DoctorCommand: AsyncParsableCommand {
 
   private func takeForLost() async throws {
     let stores = try await options.withNode { node in
-      let report = try await node.report()
+      let report = try await node.status()
       let stores = report.stores.filter { $0.missing != nil }
       guard !stores.isEmpty else { return stores }
       for store in stores {

@@ -30,7 +30,7 @@ struct HistoryCommand: AsyncParsableCommand {
       let name = try await store.existing(at: node)
       return HistoryReport(
         store: name, values: try await node.history(of: key, in: name, limit: limit),
-        status: try await node.report())
+        status: try await node.status())
     }
     try options.print(report.document) { report.values.isEmpty ? "" : report.text($0) }
     if report.values.isEmpty && !options.json { options.console.talk("No past value is kept.") }

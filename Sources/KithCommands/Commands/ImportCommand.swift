@@ -81,7 +81,7 @@ struct ImportCommand: AsyncParsableCommand {
         .usage, "every node creates the usual store, so --key-bytes needs another: --store NAME")
     }
     let isThere = try await options.withNode(passphrase: passphrase) { node in
-      let known = try await node.report().stores.first { $0.identifier == identifier }
+      let known = try await node.status().stores.first { $0.identifier == identifier }
       if let limit = known?.usage.policy.keyBytes, limit < keyBytes {
         throw CommandFailure(
           .refused,

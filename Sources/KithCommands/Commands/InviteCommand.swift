@@ -43,7 +43,7 @@ struct InviteCommand: AsyncParsableCommand {
     let console = options.console
     let isSure = yes
     let candidate = try await options.withNode { node in
-      let own = try await node.report().device.map { Fingerprint(of: $0).description } ?? ""
+      let own = try await node.status().device.map { Fingerprint(of: $0).description } ?? ""
       return try await node.invite(addresses: address, hasCode: !token) { invitation in
         show(invitation)
       } onWrongCode: { left in
@@ -57,7 +57,7 @@ struct InviteCommand: AsyncParsableCommand {
         console.talk(
           "\(name) at \(address) asks to join. Its fingerprint is  \(candidate.fingerprint)")
         console.talk("This device's fingerprint is  \(own)")
-        let devices = try? await node.report().devices
+        let devices = try? await node.status().devices
         let notice = SharedNames.notice(
           candidate.name, candidate.fingerprint, among: devices ?? [])
         if let notice { console.talk(notice) }

@@ -77,7 +77,7 @@ struct JoinCommand: AsyncParsableCommand {
     }
     let (others, notice, unshown) = try await options.withNode(passphrase: passphrase?.answer) {
       node in
-      let status = try await node.report()
+      let status = try await node.status()
       let own = status.devices.first(where: \.isThisDevice)
       return (
         status.others,

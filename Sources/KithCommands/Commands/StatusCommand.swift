@@ -11,7 +11,7 @@ struct StatusCommand: AsyncParsableCommand {
 
   func run() async throws {
     let isSignedOut = try options.isSignedOut
-    var status = try await options.withNode(reads: true) { try await $0.report() }
+    var status = try await options.withNode(reads: true) { try await $0.status() }
     // The device of the local stores belongs to no account.
     if isSignedOut { (status.account, status.device, status.devices) = (nil, nil, []) }
     let report = StatusReport(status: status, nowMilliseconds: Moment.now)

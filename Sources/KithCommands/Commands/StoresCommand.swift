@@ -25,7 +25,7 @@ struct StoresListCommand: AsyncParsableCommand {
   var all = false
 
   func run() async throws {
-    let status = try await options.withNode(reads: true) { try await $0.report() }
+    let status = try await options.withNode(reads: true) { try await $0.status() }
     let report = StoresReport(status: status, showsEmpty: all)
     try options.print(report.document, text: report.text)
     if !options.json, report.shown.isEmpty { options.console.talk("No store holds anything.") }
@@ -54,7 +54,7 @@ struct StoresRemoveCommand: AsyncParsableCommand {
     let console = options.console
     let removed = try await options.withNode { node in
       guard
-        try await node.report().stores.contains(where: { $0.identifier == StoreIdentifier(name) })
+        try await node.status().stores.contains(where: { $0.identifier == StoreIdentifier(name) })
       else {
         throw CommandFailure(
           .notFound, "there is no store \"\(Columns.printable(name))\" here; see: kith stores --all"

@@ -45,9 +45,9 @@ struct SyncCommand: AsyncParsableCommand {
     let (identifier, devices) = (store.rawValue, devices)
     let timeout = Duration.milliseconds(Int(timeout * 1_000))
     let (report, status) = try await options.withNode(needsNode: true) { node in
-      let report = try await node.synchronize(
+      let report = try await node.waitUntilSynced(
         identifier, timeout: timeout, devices: devices)
-      return (report, try await node.report())
+      return (report, try await node.status())
     }
     func names(_ devices: [DeviceID]) -> [String] { devices.map(status.plainName) }
     try options.print(report.document(store: identifier, status: status)) { style in

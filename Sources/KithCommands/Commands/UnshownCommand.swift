@@ -24,7 +24,7 @@ struct UnshownCommand: AsyncParsableCommand {
       let report = UnshownReport(
         store: identifier, hidden: try await node.hiddenEntries(in: identifier),
         refusals: try await node.refusals(in: identifier, takingThrough: nil),
-        status: try await node.report())
+        status: try await node.status())
       try options.print(report.document) { report.isEmpty ? "" : report.text($0) }
       if report.isEmpty && !options.json { options.console.talk("Nothing is hidden or refused.") }
       if take, let last = report.refusals.last {

@@ -43,7 +43,7 @@ extension Patient {
     of directory: String, _ passphrase: @escaping PassphraseQuestion
   ) async -> Device {
     do throws(KithError) {
-      return .running(try await LocalClient(directory: directory).report())
+      return .running(try await LocalClient(directory: directory).status())
     } catch  where error.code != .notRunning {
       return .failed(error)
     } catch {}

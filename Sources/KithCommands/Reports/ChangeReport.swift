@@ -9,7 +9,7 @@ struct ChangeReport: Sendable {
   /// Nil if the change concerns none of the keys. No keys mean all.
   init?(_ change: KeyValueStore.Change, keys: Set<KeyValueStore.Key> = []) {
     items =
-      keys.isEmpty ? change.items : change.items.filter { keys.contains(KeyValueStore.Key($0.key)) }
+      keys.isEmpty ? change.items : change.items.filter { keys.contains($0.key) }
     if items.isEmpty { return nil }
     self.change = change
   }
@@ -17,7 +17,7 @@ struct ChangeReport: Sendable {
   /// A line for each key.
   func text(_ style: Style) -> String {
     items.map { item in
-      let key = style(.strong, Columns.printable(item.key))
+      let key = style(.strong, Columns.printable(item.key.text))
       let reason = change.reason == .ownWrite ? "" : style(.faint, "  (\(words))")
       guard let new = item.new else { return "\(key) \(style(.warning, "removed"))\(reason)" }
       return "\(key) = \(Columns.printable(ValueText.text(new)))\(reason)"
@@ -28,7 +28,7 @@ struct ChangeReport: Sendable {
   private var words: String {
     switch change.reason {
     case .ownWrite: "written here"
-    case .serverChange: "from another device"
+    case .externalChange: "from another device"
     case .initialSyncChange: "first sync"
     case .quotaViolationChange: "quota"
     case .accountChange: "another account"
@@ -40,7 +40,7 @@ struct ChangeReport: Sendable {
       "changes": .list(
         items.map { item in
           .object([
-            "key": .string(item.key), "removed": .bool(item.new == nil),
+            "key": .string(item.key.text), "removed": .bool(item.new == nil),
             "value": item.new.map { .value($0) },
           ])
         }),

@@ -11,7 +11,8 @@ struct ClockReport: Sendable {
     facts.add(fact: "whose", whoseCell)
     facts.add(
       fact: "certain",
-      clock.isCertain ? .init("yes", .good) : .init("no: no device has a time service (NTP)", .warning))
+      clock.isCertain
+        ? .init("yes", .good) : .init("no: no device has a time service (NTP)", .warning))
     facts.add(fact: "generation", "\(clock.generation) of \(clock.generationLimit)")
     let ahead = clock.stampsAheadMilliseconds
     facts.add(

@@ -16,12 +16,12 @@ extension CompletionKind {
   }
 
   static let stores = names {
-    await $0.ask { node, _ in try await node.report().stores.map(\.identifier.rawValue) }
+    await $0.ask { node, _ in try await node.status().stores.map(\.identifier.rawValue) }
   }
 
   static let devices = names {
     await $0.ask(readsMembershipOnly: true) { node, _ in
-      try await node.report().devices.filter(\.isMember).map(\.name)
+      try await node.status().devices.filter(\.isMember).map(\.name)
     }
   }
 
@@ -64,7 +64,7 @@ private struct CompletedNames: Sendable {
       }
       guard (try? options.isSignedOut) == false else { return [] }
       return await ask(readsMembershipOnly: true) { node, _ in
-        try await [node.report().account].compactMap { $0?.hex }
+        try await [node.status().account].compactMap { $0?.hex }
       }
     }
   }

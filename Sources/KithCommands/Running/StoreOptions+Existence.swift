@@ -23,7 +23,7 @@ extension StoreOptions {
   func isThere(at node: any NodeAccess) async throws -> Bool {
     if try isUsual { return true }
     let name = try identifier
-    return try await node.report().stores.contains { $0.identifier == name }
+    return try await node.status().stores.contains { $0.identifier == name }
   }
 
   fileprivate func missing(_ advice: String) throws(CommandFailure) -> CommandFailure {

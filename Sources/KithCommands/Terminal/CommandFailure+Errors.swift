@@ -53,7 +53,7 @@ extension CommandStatus {
       .invalidPolicy, .pairingCode, .declined, .recoveryKey, .invalidName, .notAMember,
       .tooManyStores, .tooManyDrafts, .refusalsNotTaken, .revoked, .invalidDevice:
       self = .refused
-    case .missing, .alreadyExists, .inUse, .unsafePermissions: self = .directory
+    case .missing, .alreadyExists, .inUse, .unsafePermissions, .wrongFileType: self = .directory
     case .passphrase: self = .passphrase
     case .unexpectedValue: self = .unexpected
     case .unknownStore: self = .notFound

@@ -220,6 +220,8 @@ package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible 
     /// The file is never recreated silently.
     package static let damaged = Self(description: "damaged")
     package static let newerSchema = Self(description: "newerSchema")
+    /// A file where a directory belongs, a directory where a file belongs, or a link.
+    package static let wrongFileType = Self(description: "wrongFileType")
     /// Another node owns the directory.
     package static let inUse = Self(description: "inUse")
     /// The directory holds no device.

@@ -135,6 +135,6 @@ extension ViewChange {
     guard !changes.isEmpty else { return nil }
     changes.sort { $0.key < $1.key }
     self.init(
-      store: store, reason: .serverChange, changes: changes, superseded: changes.map(\.key))
+      store: store, reason: .externalChange, changes: changes, superseded: changes.map(\.key))
   }
 }

@@ -1,3 +1,5 @@
+public import FoundationEssentials
+
 extension NodeStatus {
   /// A carrier: storage through which devices exchange sealed parcels without meeting.
   public struct Carrier: Codable, Hashable, Sendable {
@@ -8,9 +10,9 @@ extension NodeStatus {
     /// Whether the account's other devices use it too.
     public var isShared: Bool
     /// When it last listed all its objects, in milliseconds since 1970; nil: not since the start.
-    public var listedMilliseconds: UInt64?
+    package var listedMilliseconds: UInt64?
     /// Since when it holds all that this device covers, as a listing showed; nil: it does not.
-    public var heldSinceMilliseconds: UInt64?
+    package var heldSinceMilliseconds: UInt64?
     /// How many objects are known there.
     public var objects = 0
     /// The bytes of these objects.
@@ -33,6 +35,11 @@ extension NodeStatus {
     public var problem: String?
     /// When that was last so, in milliseconds since 1970.
     package var problemMilliseconds: UInt64?
+
+    /// When it last listed all its objects; nil: not since the start.
+    public var listed: Date? { listedMilliseconds.map(Date.init(milliseconds:)) }
+    /// Since when it holds all that this device covers, as a listing showed; nil: it does not.
+    public var heldSince: Date? { heldSinceMilliseconds.map(Date.init(milliseconds:)) }
 
     package init(kind: String, location: String, isShared: Bool) {
       self.kind = kind

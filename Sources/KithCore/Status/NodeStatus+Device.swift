@@ -1,3 +1,4 @@
+public import FoundationEssentials
 public import KithCrypto
 
 extension NodeStatus {
@@ -16,13 +17,13 @@ extension NodeStatus {
     /// Whether this device has a session with it now.
     public var isConnected = false
     /// When it was certified, in milliseconds since 1970, by its own clock.
-    public var enrolledMilliseconds: UInt64 = 0
+    package var enrolledMilliseconds: UInt64 = 0
     /// The one that made it a member; nil if no such signature counts any more.
     package var enroller: Enroller?
     /// How it was revoked; nil if it was not.
     package var revocation: Revocation?
     /// When it was last heard since the node was opened, in milliseconds since 1970; nil if never.
-    public var lastSeenMilliseconds: UInt64?
+    package var lastSeenMilliseconds: UInt64?
     /// Whether anything was heard of it since it became a member.
     ///
     /// If not, joining may have broken off.
@@ -39,6 +40,11 @@ extension NodeStatus {
     package var clockOffsetMilliseconds: Int64?
     /// The addresses at which it may be met.
     package var addresses: [String] = []
+
+    /// When it was certified, by its own clock.
+    public var enrolled: Date { Date(milliseconds: enrolledMilliseconds) }
+    /// When it was last heard since the node was opened; nil if never.
+    public var lastSeen: Date? { lastSeenMilliseconds.map(Date.init(milliseconds:)) }
 
     package init(id: DeviceID, name: String) {
       self.id = id

@@ -4,7 +4,7 @@ public enum ChangeReason: String, Hashable, Sendable, CaseIterable {
   case ownWrite
   /// Another device or program wrote, or a write of this program was undone because it did not
   /// become durable.
-  case serverChange
+  case externalChange
   /// Joining or signing in brought the account's data.
   case initialSyncChange
   /// The quota changed the shown values, or refused a draft.

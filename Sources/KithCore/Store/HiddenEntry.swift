@@ -1,3 +1,4 @@
+public import FoundationEssentials
 public import KithCrypto
 
 /// A newest write that the quota hides until it fits (`Docs/Protocol.md`, "Shown values").
@@ -9,10 +10,13 @@ public struct HiddenEntry: Codable, Hashable, Sendable {
   /// The device that wrote it.
   public var device: DeviceID
   /// The time of the write, in milliseconds since 1970.
-  public var writtenMilliseconds: UInt64
+  package var writtenMilliseconds: UInt64
 
   /// The value's size for the quota, in bytes.
   public var bytes: Int { hidden.size }
+
+  /// The time of the write.
+  public var written: Date { Date(milliseconds: writtenMilliseconds) }
 
   /// The hidden value.
   ///

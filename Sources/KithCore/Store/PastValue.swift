@@ -1,3 +1,4 @@
+public import FoundationEssentials
 public import KithCrypto
 internal import SwiftProtobuf
 
@@ -10,7 +11,7 @@ public struct PastValue: Codable, Hashable, Sendable {
   /// Nil: the key was missing.
   package var shown: EncodedValue?
   /// The time when the key ceased to show it, in milliseconds since 1970.
-  public var endedMilliseconds: UInt64
+  package var endedMilliseconds: UInt64
   /// The device whose write replaced it; nil if the quota changed the shown values.
   public var endedBy: DeviceID?
 
@@ -18,6 +19,9 @@ public struct PastValue: Codable, Hashable, Sendable {
   ///
   /// - Complexity: O(*n*) in the value's bytes.
   public var value: PropertyListValue? { shown.flatMap { try? $0.decoded() } }
+
+  /// The time when the key ceased to show it.
+  public var ended: Date { Date(milliseconds: endedMilliseconds) }
 
   /// The write that makes the key show the value again.
   package var operation: Operation { Operation(key: key, value: shown) }

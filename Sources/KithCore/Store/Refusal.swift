@@ -1,3 +1,5 @@
+public import FoundationEssentials
+
 /// A transaction that was accepted offline, but did not fit later (`Docs/Protocol/drafts.md`,
 /// "Re-checking").
 public struct Refusal: Codable, Hashable, Sendable {
@@ -31,8 +33,10 @@ public struct Refusal: Codable, Hashable, Sendable {
     operations.map { Write(key: $0.key, value: $0.value.flatMap { try? $0.decoded() }) }
   }
 
-  /// The time of the transaction, in milliseconds since 1970.
-  public var writtenMilliseconds: UInt64 { clock.milliseconds }
+  package var writtenMilliseconds: UInt64 { clock.milliseconds }
+
+  /// The time of the transaction.
+  public var written: Date { Date(milliseconds: writtenMilliseconds) }
 
   package init(number: UInt64, reason: Reason, clock: HybridTime, operations: [Operation]) {
     self.number = number

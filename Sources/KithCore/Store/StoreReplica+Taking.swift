@@ -272,7 +272,7 @@ extension StoreReplica {
     if let shown { changes = state.changes(since: shown) }
     let written = intake.touched.union(drafted.superseded).subtracting(drafted.refused)
     view(
-      .serverChange, changes.filter { written.contains($0.key) }, superseded: drafted.superseded,
+      .externalChange, changes.filter { written.contains($0.key) }, superseded: drafted.superseded,
       at: milliseconds, noting: &intake.outcome)
     view(
       .quotaViolationChange, changes.filter { !written.contains($0.key) },

@@ -11,7 +11,7 @@ public import FoundationEssentials
 /// composed and a decomposed "é" differ.
 ///
 /// A Swift dictionary cannot hold two canonically equivalent keys. Bytes with such keys are
-/// ``ValueError/malformed``: dropping one would silently lose data.
+/// `ValueError.malformed`: dropping one would silently lose data.
 public enum PropertyListValue: Sendable {
   /// True or false.
   case bool(Bool)

@@ -66,9 +66,9 @@ package enum Files {
     guard status.st_mode & S_IFMT == kind else {
       let isLink = status.st_mode & S_IFMT == S_IFLNK
       throw StorageError(
-        code: .damaged, path: path,
+        code: .wrongFileType, path: path,
         message: "is \(isLink ? "a link, " : "")not a \(directory ? "directory" : "plain file"); "
-          + (directory ? "give another --directory" : "put the file itself in its place"))
+          + (directory ? "give another directory" : "put the file itself in its place"))
     }
     return status
   }

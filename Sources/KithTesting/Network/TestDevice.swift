@@ -27,7 +27,7 @@ public struct TestDevice: Sendable {
   ///   - identifier: The store's identifier.
   ///   - policy: The limits, the same on all devices.
   /// - Returns: The store.
-  /// - Throws: ``KithError`` with `invalidStoreIdentifier` or `invalidPolicy`.
+  /// - Throws: `KithError` with `invalidStoreIdentifier` or `invalidPolicy`.
   public func store(
     _ identifier: String, policy: Policy = .standard
   ) throws(KithError) -> KeyValueStore {
@@ -53,7 +53,7 @@ public struct TestDevice: Sendable {
   /// try device.signIn()                                                   // now the account's
   /// ```
   ///
-  /// - Throws: ``KithError`` if a store cannot be opened.
+  /// - Throws: `KithError` if a store cannot be opened.
   public func signOut() throws(KithError) {
     let host = network.host(number)
     guard host.signedOut == nil else { return }
@@ -74,7 +74,7 @@ public struct TestDevice: Sendable {
   /// `accountChange`, and the device is linked again. The account adopts writes made while
   /// signed out, except for keys that it has.
   ///
-  /// - Throws: ``KithError`` if a store cannot be opened.
+  /// - Throws: `KithError` if a store cannot be opened.
   public func signIn() throws(KithError) {
     let host = network.host(number)
     guard let local = host.signedOut, let stores = host.local else { return }

@@ -147,7 +147,7 @@ function renderHistory(values, store) {
 // Changes as they come
 
 const reasonWords = {
-  ownWrite: "written here", serverChange: "from another device",
+  ownWrite: "written here", externalChange: "from another device",
   initialSyncChange: "from the account, on joining", quotaViolationChange: "by the quota",
   accountChange: "another account",
 };

@@ -54,15 +54,17 @@
     /// Makes an object of Apple's class on any store, for tests and for programs with several
     /// stores.
     ///
-    /// The program's configuration does not affect it.
+    /// The program's configuration does not affect it. It posts notifications from now on, also if
+    /// nothing is read.
     ///
     /// - Parameter store: The store. The caller still runs and closes it.
     /// - Returns: A new object for each call.
     public static func makeStore(on store: KeyValueStore) -> NSUbiquitousKeyValueStore {
-      NSUbiquitousKeyValueStore(
-        hub: Hub {
-          Hub.Basis(backing: StoreBacking(store: store), logger: Logger(label: "kith"))
-        })
+      let hub = Hub {
+        Hub.Basis(backing: StoreBacking(store: store), logger: Logger(label: "kith"))
+      }
+      hub.begin()
+      return NSUbiquitousKeyValueStore(hub: hub)
     }
   }
 

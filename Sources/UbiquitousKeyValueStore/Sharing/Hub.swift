@@ -51,8 +51,11 @@
     func openIfConfigured() {
       // This reads a file, and programs read `default` often.
       if opened.withLock({ $0 != nil }) { return }
-      if UbiquityBootstrap.setup.isConfigured { _ = basis }
+      if UbiquityBootstrap.setup.isConfigured { begin() }
     }
+
+    /// Opens the store, so that observers hear of changes before anything is read.
+    func begin() { _ = basis }
 
     /// Opened at the first use, while other threads wait.
     private var basis: Basis {

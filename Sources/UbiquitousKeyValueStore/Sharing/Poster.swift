@@ -21,8 +21,7 @@
       for change in changes {
         let reason = reason(change.reason)
         if keys[reason] == nil { reasons.append(reason) }
-        keys[reason, default: []].formUnion(
-          (change.keys + change.superseded).map { KeyValueStore.Key($0) })
+        keys[reason, default: []].formUnion(change.keys + change.superseded)
       }
       if let account = reasons.firstIndex(of: NSUbiquitousKeyValueStoreAccountChange),
         let sync = reasons.firstIndex(of: NSUbiquitousKeyValueStoreInitialSyncChange),
@@ -37,7 +36,7 @@
 
     private static func reason(_ reason: KeyValueStore.ChangeReason) -> Int {
       switch reason {
-      case .ownWrite, .serverChange: NSUbiquitousKeyValueStoreServerChange
+      case .ownWrite, .externalChange: NSUbiquitousKeyValueStoreServerChange
       case .initialSyncChange: NSUbiquitousKeyValueStoreInitialSyncChange
       case .quotaViolationChange: NSUbiquitousKeyValueStoreQuotaViolationChange
       case .accountChange: NSUbiquitousKeyValueStoreAccountChange

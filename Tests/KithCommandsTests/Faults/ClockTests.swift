@@ -106,7 +106,7 @@ extension Faults {
       try await trio.goodOnesGoOn(1)
       for member in [trio.good, trio.other] {
         #expect(try await member.client.value(forKey: "ahead", in: Household.store) == nil)
-        #expect(try await member.client.report().stores.allSatisfy { $0.quarantined == 0 })
+        #expect(try await member.client.status().stores.allSatisfy { $0.quarantined == 0 })
       }
       #expect(
         try await trio.wrong.client.values(in: Household.store) == [
@@ -205,8 +205,8 @@ extension Faults {
       }
       try Clocks.set("+72000", in: trio.offset)
       try await trio.start()
-      #expect(try await trio.good.client.report().clock.isSynchronised)
-      #expect(try await !trio.wrong.client.report().clock.isSynchronised)
+      #expect(try await trio.good.client.status().clock.isSynchronised)
+      #expect(try await !trio.wrong.client.status().clock.isSynchronised)
       try await trio.wrong.client.write([("taken", "over")], in: Household.store)
       for member in [trio.good, trio.other] {
         try await eventually("a write of the wrong clock at \(member.name)", seconds: 40) {

@@ -70,7 +70,7 @@ extension Faults {
       try bridge.move(1, to: "10.78.0.99")
       let moved = ContinuousClock.now
       try await eventually("the moved host to be met at its new address", seconds: 30) {
-        try await alpha.client.report().peers.contains {
+        try await alpha.client.status().peers.contains {
           $0.isExchanging && $0.address.hasPrefix("10.78.0.99:")
         }
       }
@@ -92,7 +92,7 @@ extension Faults {
       try Shell.run(namespaces.launcher(0) + ["ip", "link", "set", "lo", "down"])
       (alpha.launcher, alpha.host, alpha.discovers) = (namespaces.launcher(0), "0.0.0.0", true)
       try await household.start(alpha, peers: [])
-      #expect(try await alpha.client.report().discovery?.links == [])
+      #expect(try await alpha.client.status().discovery?.links == [])
       try Shell.run(namespaces.launcher(0) + ["ip", "link", "set", "lo", "up"])
       try await eventually("loopback to be used") {
         try await Self.interfaces(alpha) == ["lo"]
@@ -115,7 +115,7 @@ extension Faults {
     private func meet(_ household: Household) async throws {
       for member in household.members {
         try await eventually("\(member.name) to meet all others") {
-          let report = try await member.client.report()
+          let report = try await member.client.status()
           return Set(report.peers.filter(\.isExchanging).compactMap(\.device)).count
             == household.members.count - 1
         }
@@ -135,7 +135,7 @@ extension Faults {
     }
 
     private static func interfaces(_ member: Household.Member) async throws -> Set<String> {
-      let links = try await member.client.report().discovery?.links ?? []
+      let links = try await member.client.status().discovery?.links ?? []
       return Set(links.filter { $0.problem == nil }.map(\.interface))
     }
 
@@ -143,8 +143,8 @@ extension Faults {
     private static func heard(
       of member: Household.Member, by other: Household.Member
     ) async throws -> Set<String> {
-      let id = try await member.client.report().device
-      let neighbours = try await other.client.report().discovery?.neighbours ?? []
+      let id = try await member.client.status().device
+      let neighbours = try await other.client.status().discovery?.neighbours ?? []
       return Set(neighbours.first { $0.device == id }?.addresses ?? [])
     }
 
@@ -167,7 +167,7 @@ extension Faults {
         ("the store", Array(Household.store.utf8)), ("a key", Array(Self.key.utf8)),
         ("a value", Array(Self.value.utf8)),
       ]
-      let report = try await household.members[0].client.report()
+      let report = try await household.members[0].client.status()
       for (name, id) in [("the account", report.account?.hex ?? "")]
         + report.devices.map({ ($0.name, $0.id.hex) })
       {
@@ -201,7 +201,7 @@ extension Faults {
       }
       let heard = try await Self.heard(of: victim, by: listener)
       #expect(!heard.contains { $0.hasPrefix(far) })
-      let peers = try await listener.client.report().peers
+      let peers = try await listener.client.status().peers
       #expect(!peers.contains { $0.address.hasPrefix(near) })
       try await write("third", household)
     }

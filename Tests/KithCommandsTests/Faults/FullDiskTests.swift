@@ -40,7 +40,7 @@ extension Faults {
           // The node gives room back by emptying its log, until the filler has that too.
           var fullSince = ContinuousClock.now
           try await eventually("the disk to stay full") {
-            if try await full.client.report().problems.isEmpty { fullSince = .now }
+            if try await full.client.status().problems.isEmpty { fullSince = .now }
             return ContinuousClock.now - fullSince > .milliseconds(1_500)
           }
           rounds = ledger.failures.count
@@ -57,7 +57,7 @@ extension Faults {
           try await filler.remove()
           let roomSince = ContinuousClock.now
           try await eventually("it to mend itself", seconds: 45) {
-            try await full.client.report().problems.isEmpty
+            try await full.client.status().problems.isEmpty
           }
           let mended = ContinuousClock.now - roomSince
           try await eventually("it to catch up", seconds: 60) {
@@ -138,7 +138,7 @@ extension Faults {
         let value = PropertyListValue.data(Data(repeating: UInt8(number % 256), count: 20_000))
         try await member.client.write([("value", value)], in: Household.store)
       }
-      #expect(try await member.client.report().problems.isEmpty)
+      #expect(try await member.client.status().problems.isEmpty)
     }
 
     /// A file that takes all the room that there is, to the last byte, and all that is given back.

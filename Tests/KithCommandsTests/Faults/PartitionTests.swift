@@ -53,7 +53,7 @@ extension Faults {
         #expect(ledger.failures.isEmpty || ledger.failures.allSatisfy { $0 != "diverged" })
         expectNone(problems, seed: seed)
         for member in household.members {
-          let report = try await member.client.report()
+          let report = try await member.client.status()
           #expect(report.problems.isEmpty && report.stores.allSatisfy { $0.quarantined == 0 })
         }
       }

@@ -49,7 +49,7 @@ extension Faults {
       try await expectReadOnly(household, member)
       try Shell.run(["chattr", "-i"] + files)
       try await eventually("it to mend itself", seconds: 45) {
-        try await member.client.report().problems.isEmpty
+        try await member.client.status().problems.isEmpty
       }
       try await member.client.write([("new", "value")], in: Household.store)
       try await household.stop(member, SIGKILL)

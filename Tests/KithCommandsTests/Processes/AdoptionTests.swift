@@ -53,7 +53,7 @@ struct AdoptionTests {
       let serving = Task { try await accounts.run() }
       try await eventually("the program to serve") {
         let device = try Accounts.deviceDirectory(in: directory.path)
-        return (try? await LocalClient(directory: device).report()) != nil
+        return (try? await LocalClient(directory: device).status()) != nil
       }
       do {
         try await body()
@@ -220,7 +220,7 @@ struct AdoptionTests {
     let node = try await Node.open(configuration)
     let serving = Task { try await node.run() }
     try await eventually("the node to answer") {
-      (try? await LocalClient(directory: new.directory.path).report()) != nil
+      (try? await LocalClient(directory: new.directory.path).status()) != nil
     }
     let out = try await new.kith("account", "sign-out", "--json")
     #expect(out.output.contains(#""servedBy": \#(getpid())"#), "\(out)")

@@ -189,7 +189,7 @@ struct BatchTests {
       try await household.start(member)
       #expect(try await household.run(member, "get", "a").output == "\(10 * round + 2)\n")
       try await set(10 * round + 3)
-      let owner = try await member.client.report().processID
+      let owner = try await member.client.status().processID
       #expect(owner == member.process?.id)
     }
     #expect(try await batch.end().status == 0)
@@ -211,7 +211,7 @@ struct BatchTests {
     try batch.send(#"{"do": "set", "key": "b", "value": 1}"#)
     try await batch.awaitLine(event(1, "ownWrite"))
     try await member.client.write([("a", 2)], in: "default")
-    try await batch.awaitLine(event(2, "serverChange"))
+    try await batch.awaitLine(event(2, "externalChange"))
     for _ in 1..<BatchRound.mostWatches { try batch.send(#"{"id": "more", "do": "watch"}"#) }
     try batch.send(#"{"id": "last", "do": "watch"}"#)
     try await eventually("a refusal") { batch.lines.last?.contains(#""id":"last""#) == true }

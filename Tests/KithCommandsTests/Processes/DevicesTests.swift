@@ -54,7 +54,7 @@ struct DevicesTests {
     let household = try Household()
     let (one, two) = (try await household.create("one"), try await household.join("two"))
     for member in household.members { try await household.start(member, peers: []) }
-    #expect(try await two.client.report().peers.isEmpty)
+    #expect(try await two.client.status().peers.isEmpty)
     let met = try await household.run(two, "devices", "meet", one.address, "--json")
     #expect(met.status == 0 && met.output.contains(one.address), "\(met)")
     try await household.awaitMeeting()

@@ -14,7 +14,7 @@ extension Household {
     try await eventually("all nodes to have the same", seconds: seconds, every: 50) {
       var digests: Set<[String]> = []
       for member in members {
-        let stores = try await member.client.report().stores
+        let stores = try await member.client.status().stores
         guard stores.allSatisfy({ $0.drafts == 0 }) else { return false }
         digests.insert(stores.map(\.digest))
       }
@@ -47,7 +47,7 @@ extension Household {
   func awaitMeeting() async throws {
     for member in members {
       try await eventually("\(member.name)'s first sync") {
-        try await !member.client.report().peers.isEmpty
+        try await !member.client.status().peers.isEmpty
       }
     }
   }

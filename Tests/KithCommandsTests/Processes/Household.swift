@@ -153,7 +153,7 @@ final class Household {
       member.port = Int(ready[range].split(separator: ":")[1]) ?? 0
     }
     try await eventually("\(member.name) to answer") {
-      (try? await member.client.report()) != nil
+      (try? await member.client.status()) != nil
     }
   }
 

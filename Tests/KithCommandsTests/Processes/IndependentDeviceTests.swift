@@ -30,7 +30,7 @@ struct IndependentDeviceTests {
     #expect(printed.first?.last == "220568656c6c6f", "the string hello")
 
     let shown = try #require(
-      try await node.client.report().stores.first { $0.identifier.rawValue == Self.store })
+      try await node.client.status().stores.first { $0.identifier.rawValue == Self.store })
     #expect(printed.last?.last.map(String.init) == shown.digest)
     let values = try await household.run(node, "export", "--json", "--store", Self.store).output
     for text in [#""from": "python""#, #""greeting": "hallo""#, #""after": "last""#] {
@@ -47,7 +47,7 @@ struct IndependentDeviceTests {
     #expect(result.status == 0, "\(result.talk)")
     #expect(result.output.hasPrefix("malformed "), "\(result.output)")
     let shown = try #require(
-      try await node.client.report().stores.first { $0.identifier.rawValue == Self.store })
+      try await node.client.status().stores.first { $0.identifier.rawValue == Self.store })
     #expect(shown.quarantined == 1)
     let values = try await household.run(node, "export", "--json", "--store", Self.store).output
     #expect(values.contains(#""right": "value""#), "\(values)")

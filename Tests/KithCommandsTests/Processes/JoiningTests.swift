@@ -58,7 +58,7 @@ struct JoiningTests {
   }
 
   private func devices(_ member: Household.Member) async throws -> Set<String> {
-    Set(try await member.client.report().devices.map(\.name))
+    Set(try await member.client.status().devices.map(\.name))
   }
 
   @Test func `a device that joined has every key, offline`() async throws {

@@ -59,7 +59,7 @@ struct SecrecyTests {
     through proxy: FaultyProxy
   ) async throws {
     try await household.start(beta, peers: ["127.0.0.1:\(proxy.port)"])
-    try await eventually("the two to meet") { try await !beta.client.report().peers.isEmpty }
+    try await eventually("the two to meet") { try await !beta.client.status().peers.isEmpty }
     for number in 0..<20 {
       try await alpha.client.write([Self.write(number)], in: "default")
       try await beta.client.write([Self.write(number + 100)], in: "default")

@@ -17,13 +17,13 @@ struct SigningOutTests {
     #expect(out.status == 0 && out.output.contains(#""isSignedIn": false"#), "\(out)")
     #expect(!out.output.contains("servedBy"), "\(out)")
     try await eventually("alpha to be away") {
-      try await beta.client.report().peers.isEmpty
+      try await beta.client.status().peers.isEmpty
     }
     try await beta.client.write([("far", 1)], in: Household.store)
     // The node goes on, for the local stores.
     let local = LocalClient(directory: alpha.directory.path + "/local")
-    try await eventually("the local stores to be served") { (try? await local.report()) != nil }
-    #expect(try await local.report().listening.isEmpty)
+    try await eventually("the local stores to be served") { (try? await local.status()) != nil }
+    #expect(try await local.status().listening.isEmpty)
     #expect(try await household.run(alpha, "get", "far").status == CommandStatus.notFound.rawValue)
     let listed = try await household.run(alpha, "account", "list", "--json").output
     #expect(listed.contains(#""isSignedIn": false"#))

@@ -60,7 +60,7 @@ struct StrangersTests {
     let beta = try await household.join("beta")
     try await household.start(alpha)
     try await household.start(beta)
-    try await eventually("the two to meet") { try await !beta.client.report().peers.isEmpty }
+    try await eventually("the two to meet") { try await !beta.client.status().peers.isEmpty }
     var random = SeededGenerator(seed: 11)
     var strangers: [RawConnection] = []
     for number in 0..<1_000 {

@@ -28,7 +28,7 @@ struct ThreeNodesTests {
     for member in household.members { try await household.start(member) }
     for member in household.members {
       try await eventually("\(member.name)'s first sync") {
-        try await !member.client.report().peers.isEmpty
+        try await !member.client.status().peers.isEmpty
       }
     }
     let perNode = Self.writes / household.members.count + 1

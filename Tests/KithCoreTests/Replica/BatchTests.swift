@@ -71,7 +71,7 @@ import Testing
       #expect(commits(step) == 0)
     }
     let last = try #require(steps.last)
-    #expect(views(last).map(\.reason) == [.serverChange])
+    #expect(views(last).map(\.reason) == [.externalChange])
     #expect(views(last).first?.changes.map(\.key) == ["k0", "k1", "k2", "k3"])
     #expect(commits(last) == 1)
     // One commit holds the change sets and the vector that covers them.
@@ -89,7 +89,7 @@ import Testing
       [[set("a", blob(300))], [set("b", blob(300))], [remove("a")], [set("c", blob(300))]],
       before: [set("z", blob(300))])
     let changes = steps.flatMap(views)
-    #expect(changes.map(\.reason) == [.serverChange])
+    #expect(changes.map(\.reason) == [.externalChange])
     #expect(changes.first?.changes.map(\.key) == ["b", "c"])
   }
 

@@ -62,7 +62,7 @@ import Testing
     world.checkConvergence("superseded")
     #expect(world.text("k", on: 0) == "new")
     #expect(world.text("other", on: 1) == 1)
-    #expect(world.devices[0].viewChanges.map(\.reason) == [.serverChange])
+    #expect(world.devices[0].viewChanges.map(\.reason) == [.externalChange])
     #expect(world.devices[0].viewChanges.first?.superseded == ["k"])
     #expect(world.devices[0].replica.refusals(of: TestWorld.store).isEmpty)
     // Of the two drafts nothing was published but the one key that stood.

@@ -38,7 +38,7 @@ import Testing
   {
     let world = try overfilled(seed: 110)
     #expect(
-      notified(1, in: world) == [["serverChange", "+early"], ["quotaViolationChange", "-late"]])
+      notified(1, in: world) == [["externalChange", "+early"], ["quotaViolationChange", "-late"]])
     // The first never showed the other's, so nothing has changed for it.
     #expect(notified(0, in: world) == [])
   }
@@ -50,7 +50,7 @@ import Testing
     world.settle()
     #expect(notified(0, in: world) == [["quotaViolationChange", "+late"]])
     #expect(
-      notified(1, in: world) == [["serverChange", "-early"], ["quotaViolationChange", "+late"]])
+      notified(1, in: world) == [["externalChange", "-early"], ["quotaViolationChange", "+late"]])
   }
 
   @Test func `a draft that is refused when it meets others is the quota's change`() throws {
@@ -68,7 +68,7 @@ import Testing
     world.settle()
     #expect(
       notified(2, in: world) == [
-        ["serverChange", "+theirs"],
+        ["externalChange", "+theirs"],
         ["quotaViolationChange", "-mine", "-with it", "!mine", "!with it"],
       ])
     world.checkConvergence("refused")

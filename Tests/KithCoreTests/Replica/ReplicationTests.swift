@@ -11,7 +11,7 @@ import Testing
     world.write([set("colour", "red")], on: 0)
     world.settle()
     #expect(world.text("colour", on: 1) == "red")
-    #expect(world.devices[1].viewChanges.last?.reason == .serverChange)
+    #expect(world.devices[1].viewChanges.last?.reason == .externalChange)
     #expect(world.devices[0].viewChanges.last?.reason == nil)
     world.checkInvariants("set")
     world.checkConvergence("set")

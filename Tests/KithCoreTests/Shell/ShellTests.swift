@@ -280,7 +280,7 @@ struct ShellFixture {
       if case .view(let change) = effect { change } else { nil }
     }
     #expect(changes.count == 1)
-    #expect(changes.first?.reason == .serverChange)
+    #expect(changes.first?.reason == .externalChange)
     #expect(changes.first?.changes.map(\.key) == [Key("a"), Key("b")])
     #expect(changes.first?.changes.map(\.value) == [try EncodedValue("old"), nil])
     #expect(changes.first?.superseded == [Key("a"), Key("b")])

@@ -80,7 +80,7 @@ import Testing
     let batch = try pair.publish([set("k", "v")], by: 0)
     let intake = pair.take(batch, on: 1)
     #expect(pair.shown("k", on: 1) == (try EncodedValue("v")))
-    #expect(intake.outcome.views.map(\.reason) == [.serverChange])
+    #expect(intake.outcome.views.map(\.reason) == [.externalChange])
     let relayed = try #require(intake.relayed)
     #expect(relayed.changeSets.map(\.reference) == batch.changeSets.map(\.reference))
     #expect(relayed.covers == [Cover(chain: pair.chain(0), from: 0, through: 1)])
@@ -173,7 +173,7 @@ import Testing
     #expect(pair.stores[1].refusals.refusals.map(\.reason) == [.quota])
     #expect(intake.outcome.hasProgress)
     let superseded = intake.outcome.views.map { ($0.reason, $0.superseded) }
-    #expect(superseded.first { $0.0 == .serverChange }?.1 == ["k"])
+    #expect(superseded.first { $0.0 == .externalChange }?.1 == ["k"])
     #expect(superseded.first { $0.0 == .quotaViolationChange }?.1 == ["large"])
   }
 

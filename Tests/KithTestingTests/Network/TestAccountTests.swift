@@ -47,7 +47,7 @@ import Testing
     var changes = desktop.changes.makeAsyncIterator()
     try laptop.set("dark", forKey: "theme")
     let change = try #require(await changes.next())
-    #expect(change.reason == .serverChange)
+    #expect(change.reason == .externalChange)
     #expect(change.keys == ["theme"])
   }
 
@@ -125,7 +125,7 @@ import Testing
     account.isolate(2)
     let store = try account[0].store(Self.store)
     try store.set(1, forKey: "n")
-    let report = try await store.synchronize(timeout: .milliseconds(10))
+    let report = try await store.waitUntilSynced(timeout: .milliseconds(10))
     #expect(report.complete == [account[1].id])
     #expect(report.incomplete == [account[2].id])
   }

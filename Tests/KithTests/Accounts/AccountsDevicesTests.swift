@@ -31,13 +31,13 @@ struct AccountsDevicesTests {
       try await joiner.signIn(code: token, name: name) { _, _ in true }
     }
     let device = try await invited
-    #expect(try await inviter.report().devices.contains { $0.id == device && $0.name == name })
+    #expect(try await inviter.status().devices.contains { $0.id == device && $0.name == name })
   }
 
   @Test func `devices are invited, listed, renamed and revoked`() async throws {
     let directory = try TestDirectory()
     let laptop = try AccountsTests.open(directory.child("laptop"))
-    #expect(try await laptop.report().devices.isEmpty, "nobody is signed in")
+    #expect(try await laptop.status().devices.isEmpty, "nobody is signed in")
     let error = await #expect(throws: KithError.self) {
       try await laptop.invite { _ in }
     }
@@ -47,7 +47,7 @@ struct AccountsDevicesTests {
     let desktop = try AccountsTests.open(directory.child("desktop"))
     try await AccountsTests.serving(laptop) {
       // An invitation names the addresses on which its device listens.
-      try await eventually { (try? await laptop.report().listening.isEmpty) == false }
+      try await eventually { (try? await laptop.status().listening.isEmpty) == false }
       try await AccountsTests.serving(desktop) {
         try await Self.pair(laptop, desktop, name: "desktop")
         try await desktop.meetsPeer()
@@ -55,14 +55,14 @@ struct AccountsDevicesTests {
         // Told by the statuses, without asking again and again.
         for await status in laptop.statusUpdates
         where status.devices.count == 2 && status.peers.contains(where: \.isExchanging) { break }
-        let devices = try await laptop.report().devices
+        let devices = try await laptop.status().devices
         #expect(Set(devices.map(\.name)) == ["laptop", "desktop"])
         let other = try #require(devices.first { !$0.isThisDevice })
         #expect(try await laptop.dependents(of: other.id).isEmpty)
         try await laptop.rename(other.id, to: "studio")
-        try await eventually { try await desktop.report().devices.contains { $0.name == "studio" } }
+        try await eventually { try await desktop.status().devices.contains { $0.name == "studio" } }
         try await laptop.revoke(other.id, keeping: [])
-        #expect(try await laptop.report().devices.first { $0.id == other.id }?.isMember == false)
+        #expect(try await laptop.status().devices.first { $0.id == other.id }?.isMember == false)
         for await status in desktop.statusUpdates where !status.problems.isEmpty { break }
       }
     }
@@ -112,7 +112,7 @@ struct AccountsDevicesTests {
     try await withThrowingTaskGroup(of: Int.self) { group in
       // More than the pool has threads.
       for _ in 0..<64 {
-        group.addTask { try await accounts.report().devices.count }
+        group.addTask { try await accounts.status().devices.count }
       }
       #expect(try accounts.store(Self.store) === store)
       try await Task.sleep(for: .milliseconds(100))
@@ -143,7 +143,7 @@ struct AccountsDevicesTests {
     try await laptop.createAccount(name: "laptop")
     #expect(asked.withLock { $0.count } >= 1)
     try await AccountsTests.serving(laptop) {
-      try await eventually { (try? await laptop.report().listening.isEmpty) == false }
+      try await eventually { (try? await laptop.status().listening.isEmpty) == false }
       asked.withLock { $0.removeAll { !$0 } }
       try await Self.pair(laptop, desktop, name: "desktop")
     }
@@ -157,27 +157,27 @@ struct AccountsDevicesTests {
     let owner = try AccountsTests.open(directory.child("a"))
     try await owner.createAccount(name: "laptop")
     try await AccountsTests.serving(owner) {
-      try await eventually { (try? await owner.report().isRunning) == true }
+      try await eventually { (try? await owner.status().isRunning) == true }
       let guest = try await SharedDirectoryTests.blocking {
         try AccountsTests.open(directory.child("a"))
       }
       let desktop = try AccountsTests.open(directory.child("desktop"))
       try await AccountsTests.serving(desktop) {
         try await Self.pair(guest, desktop, name: "desktop", staying: false)
-        try await eventually { try await owner.report().devices.count == 2 }
+        try await eventually { try await owner.status().devices.count == 2 }
         for await status in guest.statusUpdates where status.devices.count == 2 { break }
-        var (seen, known) = (try await guest.report().devices, try await owner.report().devices)
+        var (seen, known) = (try await guest.status().devices, try await owner.status().devices)
         try await eventually {
-          (seen, known) = (try await guest.report().devices, try await owner.report().devices)
+          (seen, known) = (try await guest.status().devices, try await owner.status().devices)
           return seen == known
         }
         #expect(seen.count == 2)
         let other = try #require(seen.first { !$0.isThisDevice })
         try await guest.rename(other.id, to: "studio")
-        #expect(try await owner.report().devices.contains { $0.name == "studio" })
+        #expect(try await owner.status().devices.contains { $0.name == "studio" })
         try await guest.meetsPeer()
         try await guest.revoke(other.id, keeping: [])
-        #expect(try await owner.report().devices.first { $0.id == other.id }?.isMember == false)
+        #expect(try await owner.status().devices.first { $0.id == other.id }?.isMember == false)
       }
       try desktop.close()
       try await SharedDirectoryTests.blocking { try guest.close() }

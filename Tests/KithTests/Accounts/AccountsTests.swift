@@ -189,7 +189,7 @@ struct AccountsTests {
     let (summary, _) = try Node.createAccount(directory: path, name: "first")
     let node = try await Nodes.open(path, servesControlSocket: true)
     try await running(node) {
-      try await eventually { (try? await LocalClient(directory: path).report()) != nil }
+      try await eventually { (try? await LocalClient(directory: path).status()) != nil }
       try await node.write([("theme", "good")], in: Self.store)
       let accounts = try await onThread { try Self.open(path) }
       try await accounts.signOut()
@@ -246,7 +246,7 @@ struct AccountsTests {
       let (summary, _) = try Node.createAccount(directory: directory.child("a"), name: "by hand")
       try await eventually { accounts.signedIn == summary.account }
       #expect(store.value(forKey: "theme") == "local")
-      try await eventually { !(try await accounts.report().isRunning == false) }
+      try await eventually { !(try await accounts.status().isRunning == false) }
       try await accounts.signOut()
       #expect(accounts.signedIn == nil)
       #expect(store.dictionary.isEmpty)

@@ -30,13 +30,13 @@ struct SharedDirectoryTests {
       try await eventually { other.value(forKey: "size") == 12 }
       var atOne = toOne.makeAsyncIterator()
       let heard = try #require(await atOne.next())
-      #expect(heard.reason == .serverChange)
+      #expect(heard.reason == .externalChange)
       #expect(heard.items == [.init(key: "theme", old: "dark", new: "light")])
       var atOther = toOther.makeAsyncIterator()
       let heardToo = try #require(await atOther.next())
-      #expect(heardToo.reason == .serverChange)
+      #expect(heardToo.reason == .externalChange)
       #expect(heardToo.items == [.init(key: "size", old: nil, new: 12)])
-      #expect(try await second.report() == (try await first.report()))
+      #expect(try await second.status() == (try await first.status()))
       try await Self.blocking { try second.close() }
     }
     try first.close()
@@ -46,7 +46,7 @@ struct SharedDirectoryTests {
     let directory = try TestDirectory()
     let first = try AccountsTests.open(directory.child("a"))
     try await AccountsTests.serving(first) {
-      try await eventually { (try? await first.report().isRunning) == true }
+      try await eventually { (try? await first.status().isRunning) == true }
       let second = try await Self.blocking { try AccountsTests.open(directory.child("a")) }
       #expect(second.signedIn == nil)
       try await Self.blocking { try second.store(Self.store).set("local", forKey: "theme") }
@@ -117,7 +117,7 @@ struct SharedDirectoryTests {
         for await _ in ending.stream { return }
       }
     }
-    try await eventually { (try? await first.report().isRunning) == true }
+    try await eventually { (try? await first.status().isRunning) == true }
     let second = try await Self.blocking { try AccountsTests.open(directory.child("a")) }
     let store = try await Self.blocking { try second.store(Self.store) }
     try await Self.blocking { try store.set(1, forKey: "before") }
@@ -178,7 +178,7 @@ struct SharedDirectoryTests {
     try await first.createAccount(name: "laptop")
     let second = Mutex<Accounts?>(nil)
     try await AccountsTests.serving(first) {
-      try await eventually { (try? await first.report().isRunning) == true }
+      try await eventually { (try? await first.status().isRunning) == true }
       let accounts = try await Self.blocking { try AccountsTests.open(directory.child("a")) }
       let store = try await Self.blocking { try accounts.store(Self.store) }
       for number in 0..<20 {
@@ -206,7 +206,7 @@ struct SharedDirectoryTests {
     let first = try AccountsTests.open(directory.child("a"))
     let one = try first.store(Self.store)
     try await AccountsTests.serving(first) {
-      try await eventually { (try? await first.report().isRunning) == true }
+      try await eventually { (try? await first.status().isRunning) == true }
       let second = try await Self.blocking { try AccountsTests.open(directory.child("a")) }
       let other = try await Self.blocking { try second.store(Self.store) }
       try await Self.blocking { try other.set("local", forKey: "theme") }
@@ -281,7 +281,7 @@ struct SharedDirectoryTests {
     try await first.createAccount(name: "laptop")
     let one = try first.store(Self.store)
     try await AccountsTests.serving(first) {
-      try await eventually { (try? await first.report().isRunning) == true }
+      try await eventually { (try? await first.status().isRunning) == true }
       let second = try await Self.blocking { try AccountsTests.open(path) }
       let two = try await Self.blocking { try second.store(Self.store) }
       let changes = two.changes

@@ -70,21 +70,21 @@ struct CarrierTests {
         $0.set("dark", forKey: "theme")
         $0.set(1, forKey: "mine")
       }
-      let report = try await store.synchronize(timeout: .seconds(30))
+      let report = try await store.waitUntilSynced(timeout: .seconds(30))
       #expect(report.carriers.map(\.location) == ["/shared"])
       #expect(!report.isComplete, "the other device has not said that it has it")
     }
     try await pair.on("second") { _, store in
       try await eventually("the other's write") { store.value(forKey: "theme") == "dark" }
       try await store.commit { $0.removeValue(forKey: "theme") }
-      let report = try await store.synchronize(timeout: .seconds(30))
+      let report = try await store.waitUntilSynced(timeout: .seconds(30))
       #expect(report.carriers.count == 1)
     }
     try await pair.on("0") { _, store in
       try await eventually("the removal") { store.value(forKey: "theme") == nil }
       #expect(store.value(forKey: "mine") == 1)
       // The other device said on the carrier what it has.
-      let report = try await store.synchronize(timeout: .seconds(30))
+      let report = try await store.waitUntilSynced(timeout: .seconds(30))
       #expect(report.isComplete)
     }
   }
@@ -110,7 +110,7 @@ struct CarrierTests {
     let pair = try await Pair()
     try await pair.on("0") { _, store in
       try await store.commit { $0.set("plaintext value", forKey: "plaintext key") }
-      _ = try await store.synchronize(timeout: .seconds(30))
+      _ = try await store.waitUntilSynced(timeout: .seconds(30))
     }
     let objects = pair.storage.objects
     #expect(!objects.isEmpty)
@@ -133,7 +133,7 @@ struct CarrierTests {
     try await pair.on("0") { node, store in
       pair.storage.fail(CarrierFailure(.notThere, "The folder is not there. Plug the stick in."))
       try await store.commit { $0.set("kept", forKey: "key") }
-      let report = try await store.synchronize(timeout: .milliseconds(200))
+      let report = try await store.waitUntilSynced(timeout: .milliseconds(200))
       #expect(report.carriers.isEmpty)
       try await eventually("the problem") {
         node.status.carriers.first?.problem == "The folder is not there. Plug the stick in."
@@ -141,7 +141,7 @@ struct CarrierTests {
       #expect(store.value(forKey: "key") == "kept")
       pair.storage.fail(nil)
       try await eventually("the carrier to hold it") {
-        _ = try await store.synchronize(timeout: .seconds(1))
+        _ = try await store.waitUntilSynced(timeout: .seconds(1))
         return try !store.syncReport.carriers.isEmpty
       }
       #expect(node.status.carriers.first?.problem == nil)
@@ -152,7 +152,7 @@ struct CarrierTests {
     let pair = try await Pair()
     try await pair.on("0") { _, store in
       try await store.commit { $0.set("last", forKey: "key") }
-      _ = try await store.synchronize(timeout: .seconds(30))
+      _ = try await store.waitUntilSynced(timeout: .seconds(30))
     }
     // The second reads, and says so only with its last turn, as it ends.
     try await pair.on("second") { _, store in
@@ -256,7 +256,7 @@ struct CarrierTests {
     let settings = SharedStorage.settings
     try await pair.on("0") { node, store in
       try await store.commit { $0.set("dark", forKey: "theme") }
-      _ = try await store.synchronize(timeout: .seconds(30))
+      _ = try await store.waitUntilSynced(timeout: .seconds(30))
       #expect(node.status.carriers.first?.objects ?? 0 > 0)
     }
     var node = try await pair.open("0")
@@ -276,7 +276,7 @@ struct CarrierTests {
       // The carrier is used on, whether or not its runner saw that it was gone.
       try await store.commit { $0.set("light", forKey: "theme") }
       try await eventually("the carrier to hold it") {
-        _ = try await store.synchronize(timeout: .seconds(1))
+        _ = try await store.waitUntilSynced(timeout: .seconds(1))
         return try !store.syncReport.carriers.isEmpty
       }
     }

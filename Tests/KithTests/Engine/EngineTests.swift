@@ -68,8 +68,8 @@ struct EngineTests {
     for _ in 0..<2 {
       let change = try #require(await iterator.next())
       for item in change.items {
-        #expect(view[Key(item.key)] == item.old)
-        view[Key(item.key)] = item.new
+        #expect(view[item.key] == item.old)
+        view[item.key] = item.new
       }
     }
     #expect(view == store.dictionary)

@@ -54,13 +54,14 @@ struct AttachedEndTests {
     let changes = program.store.changes
     try await blocking {
       try node.tell(
-        KeyValueStore.Change(reason: .serverChange, items: [.init("a", nil, 1)]),
+        KeyValueStore.Change(reason: .externalChange, items: [.init("a", nil, 1)]),
         KeyValueStore.Change(
           reason: .quotaViolationChange, items: [.init("b", nil, 2)], superseded: ["c"]))
     }
     var heard = changes.makeAsyncIterator()
     #expect(
-      await heard.next() == KeyValueStore.Change(reason: .serverChange, items: [.init("a", nil, 1)])
+      await heard.next()
+        == KeyValueStore.Change(reason: .externalChange, items: [.init("a", nil, 1)])
     )
     #expect(program.store.dictionary == ["a": 1, "b": 2])
     #expect(
@@ -142,7 +143,7 @@ struct AttachedEndTests {
       let next = try await served.attach()
       try await blocking {
         try next.node.open(
-          ended.view, policy: .standard, reason: .serverChange, superseded: [])
+          ended.view, policy: .standard, reason: .externalChange, superseded: [])
         ended.replaceService(by: next.node)
       }
       try await written.value
@@ -153,7 +154,7 @@ struct AttachedEndTests {
       var heard = changes.makeAsyncIterator()
       #expect(
         await heard.next()
-          == KeyValueStore.Change(reason: .serverChange, items: [.init("c", nil, "theirs")]))
+          == KeyValueStore.Change(reason: .externalChange, items: [.init("c", nil, "theirs")]))
       try await next.close()
     }
     try served.node.close()

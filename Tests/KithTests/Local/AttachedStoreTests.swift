@@ -29,7 +29,8 @@ struct AttachedStoreTests {
           for other in stores.indices where other != index {
             let change = await heard[other].next()
             #expect(
-              change == KeyValueStore.Change(reason: .serverChange, items: [.init(key, nil, new)]))
+              change == KeyValueStore.Change(reason: .externalChange, items: [.init(key, nil, new)])
+            )
           }
         }
       }
@@ -39,7 +40,7 @@ struct AttachedStoreTests {
         $0.removeValue(forKey: "old")
       }
       let whole = KeyValueStore.Change(
-        reason: .serverChange, items: [.init("old", "before", nil), .init("x", nil, "a")])
+        reason: .externalChange, items: [.init("old", "before", nil), .init("x", nil, "a")])
       #expect(await heard[0].next() == whole)
       #expect(await heard[2].next() == whole)
       try await first.close()
@@ -66,7 +67,7 @@ struct AttachedStoreTests {
         }
         try await eventually { watched.state.withLock { $0.isReady } }
         try await served.client.write([("key", 1)], in: "com.example.test")
-        let told = KeyValueStore.Change(reason: .serverChange, items: [.init("key", nil, 1)])
+        let told = KeyValueStore.Change(reason: .externalChange, items: [.init("key", nil, 1)])
         #expect(await heard.next() == told)
         #expect(await attachedHeard.next() == told)
         // A watching program hears which writes are this device's.
@@ -97,6 +98,7 @@ struct AttachedStoreTests {
           try await blocking { try store.set(.string(value), forKey: key) }
         }
         #expect(error?.code == code)
+        #expect(error?.key == key)
         #expect(code != .quotaExceeded || error?.message.contains("3 of 2 keys") == true)
       }
       #expect(store.dictionary == ["a": "1", "b": "2"])
@@ -115,7 +117,7 @@ struct AttachedStoreTests {
     let policy = Policy(keys: 3)
     try await served.run {
       let program = try await served.attach(policy)
-      #expect(try await served.node.report().stores.map(\.usage.policy.keys) == [3])
+      #expect(try await served.node.status().stores.map(\.usage.policy.keys) == [3])
       let error = await #expect(throws: KithError.self) { try await served.attach() }
       #expect(error?.code == .invalidPolicy)
       let refused = #expect(throws: KithError.self) {
@@ -177,7 +179,7 @@ struct AttachedStoreTests {
         #expect(report == seenByOwner && report.incomplete.count == 1)
         #expect(hidden.isEmpty && refusals.isEmpty && taken.isEmpty)
       }
-      let report = try await program.store.synchronize(timeout: .milliseconds(50))
+      let report = try await program.store.waitUntilSynced(timeout: .milliseconds(50))
       #expect(!report.isComplete)
       try await program.close()
     }
@@ -196,8 +198,8 @@ struct AttachedStoreTests {
           var view = values
           for await change in changes {
             for item in change.items {
-              guard view[Key(item.key)] == item.old else { return [:] as [Key: PropertyListValue] }
-              view[Key(item.key)] = item.new
+              guard view[item.key] == item.old else { return [:] as [Key: PropertyListValue] }
+              view[item.key] = item.new
             }
             if view["end"] != nil { break }
           }
@@ -235,6 +237,6 @@ struct AttachedStoreTests {
 
 extension KeyValueStore.Change.Item {
   init(_ key: String, _ old: PropertyListValue?, _ new: PropertyListValue?) {
-    self.init(key: key, old: old, new: new)
+    self.init(key: Key(key), old: old, new: new)
   }
 }

@@ -44,7 +44,7 @@ extension Served {
     _ body: @escaping @Sendable () async throws -> Result
   ) async throws -> Result {
     try await running(node) {
-      try await eventually { (try? await self.client.report()) != nil }
+      try await eventually { (try? await self.client.status()) != nil }
       return try await body()
     }
   }

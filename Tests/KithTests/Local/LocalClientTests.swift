@@ -13,10 +13,10 @@ struct LocalClientTests {
     _ = try Node.createAccount(directory: path, name: "served")
     let node = try await Nodes.open(path, servesControlSocket: true)
     let client = LocalClient(directory: path)
-    let absent = await #expect(throws: KithError.self) { try await client.report() }
+    let absent = await #expect(throws: KithError.self) { try await client.status() }
     #expect(absent?.code == .notRunning)
     try await running(node) {
-      try await eventually { (try? await client.report()) != nil }
+      try await eventually { (try? await client.status()) != nil }
       let mode = try FileManager.default.attributesOfItem(atPath: path + "/control")
       #expect(mode[.posixPermissions] as? Int == 0o600)
       let store = "com.example.test"
@@ -26,13 +26,13 @@ struct LocalClientTests {
       try await client.write([("b", nil)], in: store)
       let shown = try node.store(store).dictionary
       #expect(try await client.values(in: store) == shown)
-      let report = try await client.report()
-      #expect(report == (try await node.report()))
+      let report = try await client.status()
+      #expect(report == (try await node.status()))
       #expect(report.devices.map(\.name) == ["served"])
       #expect(try await client.usage(of: store) == (try await node.usage(of: store)))
       #expect(try await client.hiddenEntries(in: store).isEmpty)
       #expect(try await client.refusals(in: store, takingThrough: nil).isEmpty)
-      let sync = try await client.synchronize(store, timeout: .seconds(0.1))
+      let sync = try await client.waitUntilSynced(store, timeout: .seconds(0.1))
       #expect(try sync == node.store(store).syncReport)
       let error = await #expect(throws: KithError.self) {
         try await client.write([("", 1)], in: store)
@@ -47,7 +47,7 @@ struct LocalClientTests {
     let served = try await Served()
     let store = "com.example.test"
     try await running(served.node) {
-      try await eventually { (try? await served.client.report()) != nil }
+      try await eventually { (try? await served.client.status()) != nil }
       let (writers, rounds) = (4, 10)
       try await withThrowingTaskGroup(of: Void.self) { group in
         for writer in 0..<writers {
@@ -82,7 +82,7 @@ struct LocalClientTests {
     let node = try await Nodes.open(path, servesControlSocket: true)
     let client = LocalClient(directory: path)
     try await running(node) {
-      try await eventually { (try? await client.report()) != nil }
+      try await eventually { (try? await client.status()) != nil }
       let store = try node.store("com.example.test")
       let watched = Watched()
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -115,7 +115,7 @@ struct LocalClientTests {
         directory: nodes.directory.child("joiner"), name: "joiner", code: token
       ) { _, _ in true }
       #expect(try await invited.id == summary.device)
-      #expect(try await client.report().devices.map(\.name).sorted() == ["joiner", "served"])
+      #expect(try await client.status().devices.map(\.name).sorted() == ["joiner", "served"])
     }
     try node.close()
     try nodes.first.close()
@@ -134,7 +134,7 @@ struct LocalClientTests {
     let usage = try await node.usage(of: store)
     #expect(usage.keys == 0 && usage.policy.keys == KeyValueStore.Policy.standard.keys)
     for look in [
-      { _ = try await node.synchronize(store, timeout: .zero) },
+      { _ = try await node.waitUntilSynced(store, timeout: .zero) },
       { try await node.watch(store, onValues: { _ in }, onChange: { _ in }) },
     ] as [@Sendable () async throws -> Void] {
       let error = await #expect(throws: KithError.self) { try await look() }
@@ -145,9 +145,9 @@ struct LocalClientTests {
       try await node.write([("", 1)], in: store)
     }
     #expect(refused?.code == .invalidKey)
-    #expect(try await node.report().stores.isEmpty)
+    #expect(try await node.status().stores.isEmpty)
     try await node.write([("key", 1)], in: store)
-    #expect(try await node.report().stores.map(\.identifier.rawValue) == [store])
+    #expect(try await node.status().stores.map(\.identifier.rawValue) == [store])
     #expect(try await node.values(in: store).count == 1)
     try node.close()
   }
@@ -155,7 +155,7 @@ struct LocalClientTests {
   @Test func anInvitationEndsWithItsClient() async throws {
     let served = try await Served()
     try await running(served.node) {
-      try await eventually { (try? await served.client.report()) != nil }
+      try await eventually { (try? await served.client.status()) != nil }
       // More than may be open at once, one after the other.
       for _ in 0..<LocalLimits.lastingConnections * 2 {
         try await eventually {
@@ -180,7 +180,7 @@ struct LocalClientTests {
     let served = try await Served()
     let store = "com.example.test"
     try await running(served.node) {
-      try await eventually { (try? await served.client.report()) != nil }
+      try await eventually { (try? await served.client.status()) != nil }
       // Another device that never comes, and so never has it.
       let nodes = try await Nodes()
       try nodes.first.close()
@@ -188,7 +188,7 @@ struct LocalClientTests {
       try await served.client.write([("key", 1)], in: store)
       @Sendable func isFull() async throws -> Bool {
         do {
-          _ = try await served.client.synchronize(store, timeout: .zero)
+          _ = try await served.client.waitUntilSynced(store, timeout: .zero)
           return false
         } catch {
           guard error.code == .control else { throw error }
@@ -200,7 +200,7 @@ struct LocalClientTests {
           group.addTask {
             // Tries again, because the check that all are there may have taken the place.
             while !Task.isCancelled {
-              _ = try? await served.client.synchronize(store, timeout: .seconds(3_000))
+              _ = try? await served.client.waitUntilSynced(store, timeout: .seconds(3_000))
             }
           }
         }
@@ -218,7 +218,7 @@ struct LocalClientTests {
     let store = "com.example.test"
     _ = try served.node.store(store)
     try await running(served.node) {
-      try await eventually { (try? await served.client.report()) != nil }
+      try await eventually { (try? await served.client.status()) != nil }
       let watching = Watched()
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<LocalLimits.lastingConnections {
@@ -268,7 +268,7 @@ struct LocalClientTests {
       close(connection)
     }
     let error = await #expect(throws: KithError.self) {
-      try await LocalClient(directory: directory.path).report()
+      try await LocalClient(directory: directory.path).status()
     }
     #expect(error?.code == .control && error?.message.contains("See that it runs") == true)
     try await served

@@ -52,7 +52,7 @@ struct LocalProtocolTests {
           case .changes(.test, let changes):
             for change in changes {
               seen.formUnion(change.values.map(\.key))
-              #expect([.ownWrite, .serverChange].contains(change.reason))
+              #expect([.ownWrite, .externalChange].contains(change.reason))
             }
           case .answer(.done):
             #expect(seen.contains("k\(reply.id)"))
@@ -265,7 +265,7 @@ struct LocalProtocolTests {
       }
       let isAnswered = Counter()
       async let waiting: Void = {
-        _ = try await served.client.report()
+        _ = try await served.client.status()
         isAnswered.add()
       }()
       // More than may be short connections at once.

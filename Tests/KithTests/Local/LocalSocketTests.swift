@@ -87,7 +87,7 @@ struct LocalSocketTests {
     func `another user gets no answer, also where modes let him in`() async throws {
       let served = try await Served()
       try await running(served.node) {
-        try await eventually { (try? await served.client.report()) != nil }
+        try await eventually { (try? await served.client.status()) != nil }
         let path = served.path + "/control"
         for directory in [served.directory.path, served.path] { chmod(directory, 0o711) }
         chmod(path, 0o666)
@@ -97,7 +97,7 @@ struct LocalSocketTests {
           #expect(try Self.ask(path, as: 65_534) == nil)
         }
         // The node goes on for its own user.
-        _ = try await served.client.report()
+        _ = try await served.client.status()
       }
       for directory in [served.directory.path, served.path] { chmod(directory, 0o700) }
       try served.node.close()

@@ -46,7 +46,7 @@ struct WriteEachTests {
         for _ in 0..<65 { deep = [deep] }
         let none = try await node.write(each: [[("a", nil)], [("", 1)]], in: store)
         #expect(none.map { $0?.code } == [nil, .invalidKey])
-        #expect(try await !node.report().stores.contains { $0.identifier.rawValue == store })
+        #expect(try await !node.status().stores.contains { $0.identifier.rawValue == store })
         let errors = try await node.write(
           each: [[("", 1)], [("deep", deep)], [("a", 1)], [("b", 2), ("", 3)], [("c", 4)]],
           in: store)

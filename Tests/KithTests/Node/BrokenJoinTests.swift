@@ -74,7 +74,7 @@ struct BrokenJoinTests {
       let reports = first.status.devices
       #expect(reports.first { $0.name == "second" }?.wasHeard == false)
       #expect(reports.first { $0.name == "first" }?.wasHeard == true)
-      #expect(try await first.report().devices.count { !$0.wasHeard } == 1)
+      #expect(try await first.status().devices.count { !$0.wasHeard } == 1)
       try await running(second) {
         try await eventually { first.status.devices.allSatisfy(\.wasHeard) }
       }

@@ -247,7 +247,7 @@ struct CodePairingTests {
     let client = LocalClient(directory: path)
     let joining = nodes.directory.child("joiner")
     try await running(node) {
-      try await eventually { (try? await client.report()) != nil }
+      try await eventually { (try? await client.status()) != nil }
       let told = Told()
       async let invited = client.invite(hasCode: true) { invitation in
         told.opened.withLock { $0 = invitation }

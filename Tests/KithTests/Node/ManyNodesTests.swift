@@ -18,7 +18,7 @@ struct ManyNodesTests {
       let writer = others[4]
       let one = try writer.store("com.example.test")
       try one.set("dark", forKey: "theme")
-      let report = try await one.synchronize(timeout: .seconds(60))
+      let report = try await one.waitUntilSynced(timeout: .seconds(60))
       #expect(report.isComplete)
       #expect(report.complete.count == 9)
       for node in [first] + others {

@@ -42,13 +42,13 @@ struct NodeReasonTests {
     #expect(try other.takeRefusals().count == 1)
     #expect(try other.refusals.isEmpty)
     for node in [first, second, third] { try node.close() }
-    var reasons: [KeyValueStore.ChangeReason: Set<String>] = [:]
+    var reasons: [KeyValueStore.ChangeReason: Set<KeyValueStore.Key>] = [:]
     for await change in changes {
       reasons[change.reason, default: []].formUnion(change.keys)
       reasons[change.reason, default: []].formUnion(change.superseded)
     }
     #expect(reasons[.quotaViolationChange] == ["caption", "second's"])
-    #expect(reasons[.serverChange] == ["first's"])
+    #expect(reasons[.externalChange] == ["first's"])
     #expect(refusal.reason == .quota)
     #expect(
       Dictionary(uniqueKeysWithValues: refusal.writes.map { ($0.key, $0.value) }) == [

@@ -29,7 +29,7 @@ struct ChangeBufferTests {
       }
       if changes.isEmpty { continue }
       let reason: ChangeReason? =
-        isOwn ? nil : step % 2 == 0 ? .serverChange : .quotaViolationChange
+        isOwn ? nil : step % 2 == 0 ? .externalChange : .quotaViolationChange
       for run in view.apply([ViewChange(store: identifier, reason: reason, changes: changes)]) {
         run()
       }
@@ -43,13 +43,13 @@ struct ChangeBufferTests {
       let change = try #require(await allChanges.next())
       joined += change.isJoined ? 1 : 0
       for item in change.items {
-        #expect(allView[Key(item.key)] == item.old, "seed \(seed)")
-        allView[Key(item.key)] = item.new
+        #expect(allView[item.key] == item.old, "seed \(seed)")
+        allView[item.key] = item.new
       }
     }
     while outsideView["end"] == nil {
       let change = try #require(await outsideChanges.next())
-      for item in change.items { outsideView[Key(item.key)] = item.new }
+      for item in change.items { outsideView[item.key] = item.new }
     }
     #expect(joined == 1, "the buffer is full, so its last change is a joined one")
     #expect(allView == view.values, "seed \(seed)")
@@ -63,7 +63,7 @@ struct ChangeBufferTests {
     let subscription = view.subscribe(seesOwnWrites: true)
     func show(_ key: String, _ value: PropertyListValue) throws {
       let change = ViewChange(
-        store: identifier, reason: .serverChange, changes: [(Key(key), try EncodedValue(value))])
+        store: identifier, reason: .externalChange, changes: [(Key(key), try EncodedValue(value))])
       for run in view.apply([change]) { run() }
     }
     for number in 0..<40 {
@@ -71,7 +71,7 @@ struct ChangeBufferTests {
     }
     try show("small", 1)
     var changes = subscription.changes.makeAsyncIterator()
-    var (bytes, count, shown): (Int, Int, [String: PropertyListValue]) = (0, 0, [:])
+    var (bytes, count, shown): (Int, Int, [Key: PropertyListValue]) = (0, 0, [:])
     while shown["small"] == nil {
       let change = try #require(await changes.next())
       count += 1
@@ -120,7 +120,7 @@ struct ChangeBufferTests {
     let buffer = changes.subscription.buffer
     try await eventually { @Sendable in buffer.isAwaited }
     // Both before the consumer, which waits for this actor, can run.
-    for (reason, value) in [(ChangeReason.serverChange, "theirs"), (nil, "ours")] {
+    for (reason, value) in [(ChangeReason.externalChange, "theirs"), (nil, "ours")] {
       let change = ViewChange(
         store: identifier, reason: reason,
         changes: [("k", try EncodedValue(.string(value)))])

@@ -25,8 +25,10 @@ struct ObservableStoreTests {
     _ observable: ObservableStore, _ body: @escaping @Sendable () async throws -> Void
   ) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
-      // The first thing that it does is to tell everybody to look again.
-      let begun = follow { _ = observable[.count] }
+      // It tells first what changed before it ran.
+      let begun = follow { _ = observable.value(forKey: "begun") }
+      let isSet = observable.store.value(forKey: "begun") == true
+      try observable.store.set(.bool(!isSet), forKey: "begun")
       group.addTask { await observable.run() }
       try await eventually { begun.value == 1 }
       try await body()
@@ -75,6 +77,43 @@ struct ObservableStoreTests {
       let third = follow { _ = observable[.count] }
       try observable.store.set(1, for: .count)
       try await eventually { third.value == 1 }
+    }
+  }
+
+  /// A mutation that meets the registration of `Observations` can end it for ever.
+  @Test func `the start tells nothing that did not change, or was told`() async throws {
+    let observable = ObservableStore(try EngineFixture().store)
+    observable[.count] = 1
+    let theme = follow { _ = observable[.theme] }
+    let count = follow { _ = observable[.count] }
+    try await running(observable) {
+      #expect(theme.value == 0)
+      #expect(count.value == 0)
+    }
+  }
+
+  @Test func `what changed while it did not run is told when it runs again`() async throws {
+    let observable = ObservableStore(try EngineFixture().store)
+    try await running(observable) {}
+    let count = follow { _ = observable[.count] }
+    try observable.store.set(1, for: .count)
+    try await running(observable) { try await eventually { count.value == 1 } }
+  }
+
+  @Test func `each write is told once, whoever is first`() async throws {
+    let observable = ObservableStore(try EngineFixture().store)
+    try await running(observable) {
+      for number in 1...200 {
+        let count = follow { _ = observable[.count] }
+        observable[.count] = number
+        #expect(count.value == 1)
+        let again = follow { _ = observable[.count] }
+        // A later change has come through, so this one has, too.
+        let mark = follow { _ = observable.value(forKey: "mark") }
+        try observable.store.set(.integer(Int64(number)), forKey: "mark")
+        try await eventually { mark.value == 1 }
+        #expect(again.value == 0)
+      }
     }
   }
 

@@ -10,7 +10,7 @@ enum ReadBench {
 
   /// The mean seconds for one read of a present key.
   static func read(_ store: KeyValueStore) throws -> Double {
-    let keys = store.keys
+    let keys = store.keys.map(\.text)
     guard !keys.isEmpty else {
       throw CommandFailure(.failure, "the bench has nothing to read")
     }

@@ -25,7 +25,7 @@ struct SyncBench {
     let receiving = Task {
       for await change in changes {
         let now = clock.now
-        for item in change.items where item.key == Self.key {
+        for item in change.items where item.key.text == Self.key {
           if let new = item.new { continuation.yield((new, now)) }
         }
       }

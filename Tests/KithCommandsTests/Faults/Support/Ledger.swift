@@ -102,7 +102,7 @@ struct Writer: Sendable {
       ledger.failed(error)
       try await eventually("node \(node) to answer again", seconds: 120) {
         try Task.checkCancellation()
-        return (try? await client.report()) != nil
+        return (try? await client.status()) != nil
       }
     }
     let ended = ledger.look()

@@ -1,3 +1,4 @@
+public import FoundationEssentials
 internal import KithCore
 
 /// The devices that have, and that lack, this device's writes.
@@ -25,8 +26,10 @@ public struct SyncReport: Codable, Sendable, Hashable {
   public struct Carrier: Codable, Sendable, Hashable {
     /// Its path or URL.
     public var location: String
-    /// When its listing showed that, in milliseconds since 1970.
-    public var sinceMilliseconds: UInt64
+    package var sinceMilliseconds: UInt64
+
+    /// When its listing showed that.
+    public var since: Date { Date(milliseconds: sinceMilliseconds) }
   }
 }
 
@@ -54,12 +57,12 @@ extension KeyValueStore {
   /// devices.
   ///
   /// ```swift
-  /// let report = try await store.synchronize(timeout: .seconds(10))
+  /// let report = try await store.waitUntilSynced(timeout: .seconds(10))
   /// if !report.isComplete { print("\(report.incomplete.count) devices are behind") }
   /// ```
   ///
   /// - Throws: ``KithError`` as ``flush()`` does, or with `cancelled`. A timeout is no error.
-  public func synchronize(
+  public func waitUntilSynced(
     timeout: Duration = .seconds(5), devices: Int? = nil
   ) async throws(KithError) -> SyncReport {
     try await BlockingThread.run { () throws(KithError) in try self.flush() }
