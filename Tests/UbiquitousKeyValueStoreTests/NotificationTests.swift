@@ -1,6 +1,7 @@
 import Foundation
 import KithTestSupport
 import KithTesting
+import Synchronization
 import Testing
 
 @testable import Kith
@@ -95,6 +96,42 @@ import Testing
     for reason in reasons { backing.tell(KeyValueStore.Change(reason: reason, items: [])) }
     try await eventually { heard.all.count == 4 }
     #expect(heard.reasons == [0, 1, 2, 3])
+  }
+
+  /// It unites its words with the account's at the first sync, and reads the store again when the
+  /// account changes.
+  @Test func `a program that unites at the first sync keeps its own values`() async throws {
+    let account = try TestAccount()
+    let (there, here) = (try account[0].store(Self.name), try account[1].store(Self.name))
+    try there.set(["one", "two"], forKey: "words")
+    try account[1].signOut()
+    let store = UbiquityBootstrap.makeStore(on: here)
+    let memory = Mutex(["three"])
+    store.set(["three"], forKey: "words")
+    #expect(store.synchronize())
+    let token = NotificationCenter.default.addObserver(
+      forName: NSUbiquitousKeyValueStore.didChangeExternallyNotification, object: store, queue: nil
+    ) { [unowned store] notification in
+      let reason = notification.userInfo?[NSUbiquitousKeyValueStoreChangeReasonKey] as? Int
+      let stored = store.array(forKey: "words") as? [String] ?? []
+      memory.withLock { memory in
+        if reason == NSUbiquitousKeyValueStoreInitialSyncChange {
+          memory = Set(memory).union(stored).sorted()
+          store.set(memory, forKey: "words")
+        } else if reason == NSUbiquitousKeyValueStoreAccountChange {
+          memory = stored
+        }
+      }
+    }
+    defer { NotificationCenter.default.removeObserver(token) }
+    let heard = Heard(store)
+    try account[1].signIn()
+    try await eventually { heard.reasons.last == 3 }
+    // Twice, if the lost write is found among those that wait before the change comes.
+    #expect(heard.reasons.dropLast().allSatisfy { $0 == 1 } && heard.all.count >= 2)
+    #expect(heard.keys.allSatisfy { $0 == ["words"] })
+    #expect(memory.withLock { $0 } == ["one", "three", "two"])
+    try await eventually { there.value(forKey: "words") == ["one", "three", "two"] }
   }
 
   @Test func `a change of the account that is gathered with a first sync comes after it`()
