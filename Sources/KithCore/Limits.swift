@@ -26,7 +26,7 @@ package enum Limits {
   package static let messageBytes = 8 << 20
   /// Bytes after which a `Have` continues in another message; one store's vectors fit.
   static let haveMessageBytes = 1 << 20
-  static let stores = 256
+  package static let stores = 256
   /// Incarnations that one device may use.
   static let incarnations = 16
   /// Of one device in a store: above ``incarnations``, because copies of a directory that never met
@@ -59,7 +59,7 @@ package enum Limits {
   /// "Authors").
   static let authorFactor = 8
   /// Bytes of one author, over all stores.
-  static let authorBytes = 56 << 20
+  package static let authorBytes = 56 << 20
   /// The part of ``authorBytes`` for stores that no program on this host has opened.
   static let unopenedAuthorBytes = 16 << 20
   /// Bytes of all other authors together.

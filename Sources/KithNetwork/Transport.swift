@@ -68,10 +68,12 @@ package final class Transport: Sendable {
     for listener in listeners.withLock({ $0 }) {
       listener.closeFuture.whenComplete { _ in continuation.finish() }
     }
-    dialler.start { [weak self] dials, surplus in
-      for session in surplus { self?.close(session, reason: .surplus) }
-      for dial in dials { self?.connect(dial) }
-    }
+    dialler.start(
+      { [weak self] dials, surplus in
+        for session in surplus { self?.close(session, reason: .surplus) }
+        for dial in dials { self?.connect(dial) }
+      },
+      onEnd: { [weak self] in self?.delegate.dialEnded() })
     logger.debug("transport serves", metadata: ["hosts": "\(configuration.hosts)"])
     for await _ in ended {}
     let isCancelled = Task.isCancelled
@@ -138,6 +140,20 @@ extension Transport {
     return isAdded
   }
 
+  /// Calls an address of a person at once, unless it is connected or being called.
+  package func hurry(_ address: PeerAddress) { dialler.update { $0.hurry(address) } }
+
+  /// Stops calling an address of a person. Its session stays. Returns false if it is none of those.
+  @discardableResult
+  package func removeTarget(_ address: PeerAddress) -> Bool {
+    var isRemoved = false
+    dialler.update { isRemoved = $0.removeStatic(address) }
+    return isRemoved
+  }
+
+  /// The addresses that are called if need be, each with its last call.
+  package var dialledAddresses: [DialledAddress] { dialler.addresses }
+
   /// Without addresses, a device is no longer dialled. Nor is it while there is a session with its
   /// transport key, given or met at its addresses.
   package func setLearnedAddresses(
@@ -166,7 +182,7 @@ extension Transport {
 
   private func connect(_ dial: Dial) {
     let psks = delegate.presharedKeys().prefix(NetworkLimits.presharedKeys)
-    guard !psks.isEmpty else { return dialler.failed(dial, .unreachable) }
+    guard !psks.isEmpty else { return dialler.failed(dial, .noRoom) }
     let pskIndex = dial.pskIndex % psks.count
     let psk = psks[psks.startIndex + pskIndex]
     Bootstraps.connect(
@@ -184,7 +200,8 @@ extension Transport {
     .whenFailure { error in
       self.logger.debug(
         "cannot connect", metadata: ["address": "\(dial.address)", "reason": "\(error)"])
-      self.dialler.failed(dial, .unreachable)
+      let reason = (error as? NetworkFailure)?.reason ?? .other("\(error)")
+      self.dialler.failed(dial, .unreachable(reason))
     }
   }
 }

@@ -23,6 +23,8 @@ package protocol TransportDelegate: AnyObject, Sendable {
   func hello() -> Hello
   /// Called if a connection's first message is under none of the keys, with its host.
   func strangerRefused(_ host: String)
+  /// Called when a call of an address has ended; see ``Transport/dialledAddresses``.
+  func dialEnded()
   /// See ``Transport/isMembershipOnly(_:)``.
   func sessionOpened(_ id: SessionID, _ peer: SessionPeer)
   func sessionReceived(_ id: SessionID, _ message: [UInt8])

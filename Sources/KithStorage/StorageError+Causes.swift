@@ -62,6 +62,9 @@ extension StorageError {
     switch number {
     case ENOSPC, EDQUOT, EFBIG:
       return .diskFull(path, reason)
+    case EACCES where Files.foreign((path as NSString).deletingLastPathComponent) != nil:
+      return Files.foreign((path as NSString).deletingLastPathComponent)
+        ?? Self(code: .readOnly, path: path, message: "cannot \(action) (\(reason))")
     case EROFS, EACCES, EPERM:
       return Self(
         code: .readOnly, path: path,

@@ -21,7 +21,7 @@ package enum CommandStatus: Int32, CaseIterable, Sendable {
     case .directory: "the directory is not set up, is set up already, or is in use"
     case .unreachable: "a node or peer cannot be reached, or not in time"
     case .passphrase: "a passphrase is needed, wrong, or cannot be read"
-    case .unhealthy: "doctor found a problem"
+    case .unhealthy: "doctor, or status --check, found a problem"
     case .unexpected: "a value is not as set --if-value or --if-missing expects"
     case .usage: "the command line cannot be understood"
     }

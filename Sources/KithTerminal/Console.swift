@@ -81,9 +81,12 @@ package enum Terminal {
   package static var hasInput: Bool { isatty(STDIN_FILENO) == 1 }
 
   /// The columns of standard error's terminal; 80 if unknown.
-  package static var columns: Int {
+  package static var columns: Int { columns(of: STDERR_FILENO) ?? 80 }
+
+  /// Nil if the file is no terminal, or its width is unknown.
+  package static func columns(of file: Int32) -> Int? {
     var size = winsize()
-    guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+    guard ioctl(file, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
     return Int(size.ws_col)
   }
 

@@ -1,8 +1,13 @@
-/// A table for people: aligned columns, two spaces apart, no spaces at the ends of lines.
+/// A table for people: aligned columns, two spaces apart, no spaces at the ends of lines. It fits
+/// the terminal (``Style/columns``); elsewhere all texts are whole.
 package struct Table {
   package enum Alignment {
     case left
     case right
+    /// On the left, and cut on a terminal that is too narrow.
+    case cut
+    /// On the left, and continued on the next lines there; only the last column.
+    case wrapped
   }
 
   /// One line, harmless on a terminal (``Columns/printable(_:limit:)``): texts may come from other
@@ -17,12 +22,18 @@ package struct Table {
     }
 
     package init(stringLiteral text: String) { self.init(text) }
+
+    fileprivate func with(_ text: String) -> Cell { Cell(text, tone) }
   }
+
+  /// The columns to which a text may be cut, and the least for continued text.
+  private static let (leastCut, leastWrapped) = (8, 24)
 
   private let columns: [(head: String, alignment: Alignment)]
   private var rows: [[Cell]] = []
 
-  /// Without columns there is no line of heads, and all cells are on the left.
+  /// Without columns there is no line of heads, all cells are on the left, and the last ones are
+  /// continued.
   package init(_ columns: [(head: String, alignment: Alignment)] = []) { self.columns = columns }
 
   /// Missing cells are empty.
@@ -33,10 +44,60 @@ package struct Table {
   /// Without a final line feed.
   package func text(_ style: Style = .plain) -> String {
     let all = (columns.isEmpty ? [] : [columns.map { Cell($0.head, .faint) }]) + rows
-    let widths = (0..<(all.map(\.count).max() ?? 0)).map { column in
+    var widths = (0..<(all.map(\.count).max() ?? 0)).map { column in
       all.map { $0.indices.contains(column) ? Columns.width($0[column].text) : 0 }.max() ?? 0
     }
-    return all.map { row in line(row, widths, style) }.joined(separator: "\n")
+    if let limit = style.columns { fit(&widths, limit) }
+    return all.flatMap { lines($0, widths, style) }.joined(separator: "\n")
+  }
+
+  private func alignment(_ column: Int, of count: Int) -> Alignment {
+    if columns.isEmpty { return column > 0 && column == count - 1 ? .wrapped : .left }
+    return columns.indices.contains(column) ? columns[column].alignment : .left
+  }
+
+  /// Narrows the widest columns that may be cut, then the continued one. A table whose other columns
+  /// are too wide stays so.
+  private func fit(_ widths: inout [Int], _ limit: Int) {
+    let count = widths.count
+    guard count > 0 else { return }
+    let cut = widths.indices.filter { alignment($0, of: count) == .cut }
+    let last = alignment(count - 1, of: count) == .wrapped ? count - 1 : nil
+    let gaps = 2 * (count - 1)
+    func excess() -> Int {
+      let all = widths.indices.reduce(gaps) { sum, column in
+        sum + (column == last ? min(widths[column], Self.leastWrapped) : widths[column])
+      }
+      return all - limit
+    }
+    while excess() > 0, let widest = cut.max(by: { widths[$0] < widths[$1] }),
+      widths[widest] > Self.leastCut
+    {
+      widths[widest] -= 1
+    }
+    guard let last else { return }
+    let others = widths.dropLast().reduce(gaps, +)
+    widths[last] = min(widths[last], max(limit - others, Self.leastCut))
+  }
+
+  /// One line, and those that continue its last cell.
+  private func lines(_ row: [Cell], _ widths: [Int], _ style: Style) -> [String] {
+    var row = row
+    var continued: [String] = []
+    for column in row.indices {
+      switch alignment(column, of: widths.count) {
+      case .cut: row[column] = row[column].with(Columns.cut(row[column].text, to: widths[column]))
+      case .wrapped:
+        let parts = Columns.wrapped(row[column].text, to: widths[column])
+        row[column] = row[column].with(parts.first ?? "")
+        continued = Array(parts.dropFirst())
+      case .left, .right: break
+      }
+    }
+    let indent = widths.dropLast().reduce(0) { $0 + $1 + 2 }
+    let tone = row.last?.tone ?? .plain
+    return [line(row, widths, style)]
+      + continued.map { String(repeating: " ", count: indent) + style(tone, $0) }
   }
 
   private func line(_ row: [Cell], _ widths: [Int], _ style: Style) -> String {
@@ -50,7 +111,7 @@ package struct Table {
         pending += widths[column] + 2
         continue
       }
-      let isRight = columns.indices.contains(column) && columns[column].alignment == .right
+      let isRight = alignment(column, of: widths.count) == .right
       let before = isRight ? String(repeating: " ", count: padding) : ""
       line += gap + before + style(cell.tone, cell.text)
       pending = 2 + (isRight ? 0 : padding)
@@ -65,6 +126,38 @@ package enum Columns {
   package static func width(_ text: String) -> Int {
     if text.utf8.allSatisfy({ $0 < 0x80 }) { return text.utf8.count }
     return text.reduce(0) { sum, character in sum + width(character) }
+  }
+
+  /// Returns a text of at most so many columns, which ends in `…` if it was longer.
+  package static func cut(_ text: String, to limit: Int) -> String {
+    guard width(text) > limit else { return text }
+    var (cut, used) = ("", 1)
+    for character in text {
+      used += width(character)
+      guard used <= limit else { break }
+      cut.append(character)
+    }
+    return cut + "…"
+  }
+
+  /// Returns lines of at most so many columns, broken between words if possible.
+  package static func wrapped(_ text: String, to limit: Int) -> [String] {
+    guard width(text) > limit, limit > 0 else { return [text] }
+    var lines: [String] = []
+    var line = ""
+    for word in text.split(separator: " ") {
+      if !line.isEmpty, width(line) + 1 + width(String(word)) > limit {
+        lines.append(line)
+        line = ""
+      }
+      line += (line.isEmpty ? "" : " ") + word
+      while width(line) > limit {
+        let whole = line.prefix(max(1, cut(line, to: limit + 1).count - 1))
+        lines.append(String(whole))
+        line.removeFirst(whole.count)
+      }
+    }
+    return line.isEmpty ? lines : lines + [line]
   }
 
   private static func width(_ character: Character) -> Int {

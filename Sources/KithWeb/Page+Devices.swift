@@ -27,7 +27,14 @@
 
     struct Meet: Decodable { var address: String }
 
-    func meet(_ body: Meet) async throws { try await accounts.nodeAccess.meet(body.address) }
+    /// Answers with the address, and what came of the first call.
+    func meet(_ body: Meet) async throws -> Response {
+      Response(.of(try await accounts.nodeAccess.meet(body.address)))
+    }
+
+    func forget(_ body: Meet) async throws {
+      try await accounts.nodeAccess.forget(address: body.address)
+    }
 
     func invite() throws {
       try requireAccount(true)

@@ -87,6 +87,7 @@ final class ReplicaNode: TransportOwner {
     if case .have = inbound.body { state.withLock { $0.haves += 1 } }
   }
 
+  func dialEnded() {}
   func sessionWritable(_ id: SessionID, _ isWritable: Bool) { input(.writable(id, isWritable)) }
   func sessionHasRoom(_ id: SessionID) { input(.room(id)) }
 

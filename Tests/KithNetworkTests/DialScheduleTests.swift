@@ -22,7 +22,7 @@ struct DialScheduleTests {
     for _ in 0..<10 {
       let dial = try #require(schedule.takeDue(at: now).first)
       #expect(schedule.takeDue(at: now).isEmpty)
-      schedule.failed(dial, .unreachable, at: now, random: 1)
+      schedule.failed(dial, .unreachable(.nothingListens), at: now, random: 1)
       let next = try #require(schedule.nextDue())
       waits.append(next - now)
       now = next
@@ -117,7 +117,7 @@ struct DialScheduleTests {
     #expect(schedule.nextDue() == 250)
     let next = try #require(schedule.takeDue(at: 250).first)
     #expect(next.address == other)
-    schedule.failed(next, .unreachable, at: 250, random: 1)
+    schedule.failed(next, .unreachable(.nothingListens), at: 250, random: 1)
     // Not at the address at which it is known not to be.
     #expect(schedule.nextDue() == 750)
     let third = try #require(schedule.takeDue(at: 750).first)
@@ -154,9 +154,57 @@ struct DialScheduleTests {
     for _ in 0..<NetworkLimits.staticTargets / NetworkLimits.dials {
       let dials = schedule.takeDue(at: 0)
       #expect(dials.count == NetworkLimits.dials)
-      for dial in dials { schedule.failed(dial, .unreachable, at: 0, random: 0) }
+      for dial in dials { schedule.failed(dial, .unreachable(.nothingListens), at: 0, random: 0) }
     }
     #expect(schedule.takeDue(at: 0).isEmpty)
+  }
+
+  // MARK: What came of the calls
+
+  @Test func `each address has its last call, and a person can call it again or take it back`()
+    throws
+  {
+    var schedule = DialSchedule()
+    schedule.addStatic(address)
+    schedule.setLearned([address, other], of: deviceKeys(2).id, key: key)
+    #expect(schedule.addresses.map(\.attempt) == [nil, nil, nil])
+    let named = try #require(schedule.takeDue(at: 0, milliseconds: 7_000).first)
+    #expect(named.target == .address(address))
+    schedule.failed(named, .unreachable(.unknownHost), at: 0, random: 1)
+    let learned = try #require(schedule.takeDue(at: 1, milliseconds: 8_000).first)
+    schedule.failed(learned, .refused, at: 1, random: 1)
+    var calls = schedule.addresses
+    #expect(
+      calls[0].attempt == DialAttempt(milliseconds: 7_000, failure: .unreachable(.unknownHost)))
+    #expect(calls[1].attempt == DialAttempt(milliseconds: 8_000, failure: .refused))
+    #expect(calls[2].attempt == nil && calls[2].device == deviceKeys(2).id)
+    #expect(calls[0].ended == 1 && calls.allSatisfy { !$0.isConnected })
+    // At once, though the next call is not due.
+    schedule.hurry(address)
+    let again = try #require(schedule.takeDue(at: 2).first)
+    #expect(again.target == .address(address))
+    schedule.opened(
+      SessionID(rawValue: 1), key: key, address: address.description, by: again, at: 2, random: 1)
+    calls = schedule.addresses
+    #expect(calls[0].isConnected && calls[0].key == key && calls[0].attempt?.failure == nil)
+    let isRemoved = schedule.removeStatic(address)
+    let isRemovedAgain = schedule.removeStatic(address)
+    #expect(isRemoved && !isRemovedAgain && schedule.addresses.count == 2)
+    // Addresses that are no longer known take their calls with them.
+    schedule.setLearned([other], of: deviceKeys(2).id, key: key)
+    schedule.setLearned([address, other], of: deviceKeys(2).id, key: key)
+    #expect(schedule.addresses.map(\.attempt) == [nil, nil])
+  }
+
+  @Test func `a person's address that is this node itself is called again on request`() throws {
+    var schedule = DialSchedule()
+    schedule.addStatic(address)
+    for _ in 0..<2 {
+      let dial = try #require(schedule.takeDue(at: 0).first)
+      schedule.failed(dial, .ourselves, at: 0, random: 0)
+      #expect(schedule.nextDue() == nil && schedule.addresses[0].attempt?.failure == .ourselves)
+      schedule.hurry(address)
+    }
   }
 
   // MARK: Many devices

@@ -88,6 +88,8 @@ final class TestNode: TransportOwner {
     if echoes { transport?.send(id, message) }
   }
 
+  func dialEnded() {}
+
   func sessionWritable(_ id: SessionID, _ isWritable: Bool) {
     state.withLock { $0.writable.append(isWritable) }
   }

@@ -19,6 +19,47 @@ struct TableTests {
         """)
   }
 
+  @Test func `a table fits a terminal, and is whole elsewhere`() {
+    var table = Table([("KEY", .cut), ("SIZE", .right), ("VALUE", .cut), ("WHY", .wrapped)])
+    let (key, value) = (String(repeating: "k", count: 40), String(repeating: "日", count: 40))
+    table.add([.init(key), "1 B", .init(value), "it is too long for one line of a terminal"])
+    table.add(["a", "12 KiB", "b", ""])
+    #expect(table.text().contains(key) && table.text().contains(value))
+    for columns in [60, 80, 100] {
+      let text = table.text(Style(isColoured: false, columns: columns))
+      let lines = text.split(separator: "\n").map(String.init)
+      #expect(lines.allSatisfy { Columns.width($0) <= columns }, "\(text)")
+      #expect(lines.allSatisfy { !$0.hasSuffix(" ") })
+      #expect(lines.count > 3 && lines[1].contains("k…") && lines[1].contains("日…"))
+      let words = lines.joined(separator: " ").split(separator: " ")
+      #expect(words.suffix(9).contains("terminal") || words.contains("terminal"))
+    }
+    let wide = table.text(Style(isColoured: false, columns: 300))
+    #expect(wide == table.text())
+    // Too narrow for what must be whole: nothing is lost but the fit.
+    #expect(table.text(Style(isColoured: false, columns: 5)).contains("12 KiB"))
+  }
+
+  @Test func `facts go on below themselves`() {
+    var facts = Table()
+    facts.add(fact: "node", "running as process 4711, listening on [::]:4114, and on others")
+    #expect(
+      facts.text(Style(isColoured: false, columns: 40)) == """
+        node  running as process 4711, listening
+              on [::]:4114, and on others
+        """)
+  }
+
+  @Test func `text is cut and broken by columns, not characters`() {
+    #expect(Columns.cut("abcdef", to: 6) == "abcdef")
+    #expect(Columns.cut("abcdefg", to: 6) == "abcde…")
+    #expect(Columns.cut("日本語", to: 4) == "日…")
+    #expect(Columns.wrapped("one two three", to: 7) == ["one two", "three"])
+    #expect(Columns.wrapped("abcdefgh ij", to: 3) == ["abc", "def", "gh", "ij"])
+    #expect(Columns.wrapped("", to: 3) == [""])
+    #expect(Columns.wrapped("日本語", to: 4) == ["日本", "語"])
+  }
+
   @Test func `colours only where they are allowed`() {
     var table = Table()
     table.add([Table.Cell("ok", .good), Table.Cell("x", .plain)])

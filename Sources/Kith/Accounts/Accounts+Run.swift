@@ -55,11 +55,14 @@ extension Accounts {
   }
 
   /// Runs a node, on any other port if its own is taken. Other errors of listening are logged too,
-  /// because programs see them only when they await ``run()``.
+  /// because programs see them only when they await ``run()``; `kith run`, which insists, prints
+  /// them.
   private func serve(_ node: Node) async throws {
     do {
       try await node.run(onAnyPort: !configuration.insistsOnItsOwn)
-    } catch let error as KithError where error.code == .network {
+    } catch let error as KithError
+      where error.code == .network && !configuration.insistsOnItsOwn
+    {
       configuration.logger.error(
         "other devices cannot be served", metadata: ["reason": "\(error)"])
       throw error

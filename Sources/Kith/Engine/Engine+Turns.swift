@@ -104,8 +104,8 @@ extension Input {
     case .connected(let session, _), .writable(let session, _), .room(let session):
       (session, false)
     case .start, .clockStatus, .acceptTime, .keepHistory, .open, .write, .adopt, .flush,
-      .takeRefusals, .acceptLoss, .learn, .rename, .revoke, .admit, .join, .disconnected, .carrier,
-      .tick:
+      .takeRefusals, .acceptLoss, .learn, .rename, .revoke, .admit, .join, .forgetAddress,
+      .disconnected, .carrier, .tick:
       nil
     }
   }

@@ -7,6 +7,7 @@ struct LogLine: Hashable, Sendable {
   enum Message: String, CaseIterable, Sendable {
     case connected = "a device connected"
     case disconnected = "a device disconnected"
+    case unreached = "an address leads to no device"
     case joined = "a device joined the account"
     case renamed = "a device was renamed"
     case revoked = "a device was taken out of the account"
@@ -24,6 +25,7 @@ struct LogLine: Hashable, Sendable {
     case policyMismatch = "limits differ: the store does not sync"
     case policiesAgree = "limits agree again"
     case authorOverLimit = "a device's change sets take too much: they are not pulled"
+    case storesLeftOut = "a store is not exchanged: a device has too many"
     case writesRefused = "writes did not fit later and were refused"
     case valuesHidden = "the newest values do not fit and are hidden"
     case rejected = "change sets were refused: a wrong signature or digest"
@@ -54,13 +56,12 @@ struct LogLine: Hashable, Sendable {
         .rebuilt, .notStored, .carriersUnread:
         .error
       case .clocksDiffer, .publishedAhead, .generationTooLate, .policyMismatch, .authorOverLimit,
-        .writesRefused, .valuesHidden, .rejected, .misdirected, .quarantined, .slowed, .fork,
-        .clone, .divergence,
-        .carrierFailed, .parcelsVanished:
+        .storesLeftOut, .writesRefused, .valuesHidden, .rejected, .misdirected, .quarantined,
+        .slowed, .fork, .clone, .divergence, .carrierFailed, .parcelsVanished:
         .warning
-      case .connected, .disconnected, .joined, .renamed, .revoked, .clocksAgree, .clockSetBack,
-        .newGeneration, .policiesAgree, .strangerRefused, .newIncarnation, .storageRecovered,
-        .regained, .lossAccepted, .carrierWorks:
+      case .connected, .disconnected, .unreached, .joined, .renamed, .revoked, .clocksAgree,
+        .clockSetBack, .newGeneration, .policiesAgree, .strangerRefused, .newIncarnation,
+        .storageRecovered, .regained, .lossAccepted, .carrierWorks:
         .notice
       }
     }

@@ -6,6 +6,8 @@ struct LogStory: Sendable {
   private struct Device: Sendable {
     var name: String
     var isConnected = false
+    /// How many stores of both sides the other does not take.
+    var leftOut = 0
   }
 
   private struct Store: Sendable {
@@ -23,6 +25,8 @@ struct LogStory: Sendable {
   private var stores: [StoreIdentifier: Store] = [:]
   /// By location: the problem, and how many parcels vanished.
   private var carriers: [String: (problem: String?, vanished: Int)] = [:]
+  /// Addresses that met nobody, by address.
+  private var unreached: Set<String> = []
   private var ration = LogRation<DeviceID>()
   private var isBegun = false
 
@@ -34,6 +38,7 @@ struct LogStory: Sendable {
     }
     for store in status.stores { lines += changes(of: store, in: status, at: now) }
     for carrier in status.carriers { lines += changes(of: carrier) }
+    lines += newlyUnreached(status)
     isBegun = true
     return lines
   }
@@ -59,8 +64,28 @@ struct LogStory: Sendable {
           address.map { ["address": $0] } ?? [:]))
       told.isConnected = device.isConnected
     }
+    let leftOut = device.storesLeftOutHere.count + device.storesItLeavesOut.count
+    if leftOut > told.leftOut {
+      lines.append(LogLine(.storesLeftOut, device: device.id, ["count": "\(leftOut)"]))
+    }
+    told.leftOut = leftOut
     devices[device.id] = told
     return lines
+  }
+
+  /// A line for each address that led to no device, until one is met there. Those of a connected
+  /// device do not matter.
+  private mutating func newlyUnreached(_ status: NodeStatus) -> [LogLine] {
+    let connected = Set(status.peers.compactMap(\.device))
+    let failed = status.addresses.filter { address in
+      address.isUnreached && !(address.device.map(connected.contains) ?? false)
+    }
+    defer { unreached = Set(failed.map(\.address)) }
+    return failed.filter { !unreached.contains($0.address) }.map { address in
+      LogLine(
+        .unreached, device: address.device,
+        ["address": address.address, "reason": address.reason ?? ""])
+    }
   }
 
   private mutating func changes(of carrier: NodeStatus.Carrier) -> [LogLine] {

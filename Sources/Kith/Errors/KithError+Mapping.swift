@@ -117,8 +117,8 @@ extension KithError {
 
   static let revokedDevice = KithError(
     .revoked,
-    "This device was removed from the account. It keeps what it has read; to write again, join in a "
-      + "new directory.")
+    "This device was removed from the account. It keeps what it has read; to write again, remove it "
+      + "here and join anew: kith account leave, then kith join.")
 
   static let closedNode = KithError(.closed, "The node was closed. Open it again.")
 }

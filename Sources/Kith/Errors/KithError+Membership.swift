@@ -70,7 +70,8 @@ extension KithError {
       self.init(
         .notAMember,
         "The inviting device can take nobody in: it was removed from the account, or the account has "
-          + "no room for another device. See kith devices there.", cause: error)
+          + "had \(MembershipLimits.certificates) devices, as many as it can. See kith devices there.",
+        cause: error)
     case .wrongAccount, .inviterNotMember:
       self.init(
         .notAMember,

@@ -1,9 +1,16 @@
+internal import KithStorage
+
 /// The node that has a directory open. Each request makes its own connection.
 package struct LocalClient: NodeAccess {
   private let directory: String
 
   package init(directory: String) {
     self.directory = directory
+  }
+
+  /// Throws `control` if no node could serve a device in the directory: its path is too long.
+  package static func checkPath(of directory: String) throws(KithError) {
+    _ = try LocalSocket.address(of: DeviceDirectory.controlSocketPath(directory))
   }
 
   package func perform(

@@ -17,7 +17,7 @@ package enum LocalLimits {
   static let connections = 16
   /// Further connections are closed.
   static let waitingConnections = 256
-  /// For `watch`, `invite` and `synchronize`; counted apart.
+  /// For `watch`, `invite`, `meet` and `synchronize`; counted apart.
   static let lastingConnections = 16
   /// Attached programs; counted apart.
   static let attachedConnections = 64
@@ -27,6 +27,8 @@ package enum LocalLimits {
   static let helloSeconds: Int64 = 10
   /// The time to take the last bytes when the node ends.
   static let farewellMilliseconds: Int64 = 1_000
+  /// The longest wait of `meet`: above the time of a connection attempt, and of a handshake.
+  static let meeting = Duration.seconds(7)
   /// The longest wait of `synchronize`.
   package static let longestWaitSeconds = 3_600.0
 

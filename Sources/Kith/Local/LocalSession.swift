@@ -278,8 +278,8 @@ final class LocalSession: ChannelInboundHandler {
       guard server.move(from: .short, to: .lasting) != nil else {
         throw KithError(
           .control,
-          "\(LocalLimits.lastingConnections) programs watch, invite or wait already. End one, such "
-            + "as a kith watch.")
+          "\(LocalLimits.lastingConnections) programs watch, invite, meet or wait already. End one, "
+            + "such as a kith watch.")
       }
       kind = .lasting
     }
@@ -351,9 +351,15 @@ final class LocalSession: ChannelInboundHandler {
     LocalReply(id: 0, content: .goodbye(isYielding: server.node.isYielding))
   }
 
+  /// An answer above the limit becomes the error that says so.
   fileprivate func send(_ reply: LocalReply) {
-    guard let frame = try? reply.frame() else { return close() }
-    channel.writeAndFlush(frame, promise: nil)
+    do throws(KithError) {
+      channel.writeAndFlush(try reply.frame(), promise: nil)
+    } catch {
+      let failure = LocalReply(id: reply.id, content: .failure(error))
+      guard reply.id > 0, let frame = try? failure.frame() else { return close() }
+      channel.writeAndFlush(frame, promise: nil)
+    }
   }
 }
 

@@ -72,7 +72,8 @@ enum LocalSocket {
       path: path)
   }
 
-  private static func address(of path: String) throws(KithError) -> sockaddr_un {
+  /// Throws `control` if the path is too long.
+  static func address(of path: String) throws(KithError) -> sockaddr_un {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     let bytes = Array(path.utf8)

@@ -61,7 +61,8 @@ extension Node: NodeAccess {
     case .keepCarrier(let settings): try await keep(settings)
     case .removeCarrier(let settings): try await remove(settings)
     case .lookAtCarriers: engine.lookAtCarriers()
-    case .meet(let address): try addPeer(address)
+    case .meet(let address): return .met(try await meet(address, waiting: LocalLimits.meeting))
+    case .forget(let address): try await forget(address: address)
     case .rename(let device, let name): try await engine.changeMembership(.rename(device, name))
     case .revoke(let device, let staying):
       try await engine.changeMembership(.revoke(device, keeping: staying))

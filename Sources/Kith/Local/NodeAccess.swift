@@ -218,10 +218,20 @@ extension NodeAccess {
   /// Durable on return. No effect if no clock was ahead.
   package func acceptTime() async throws(KithError) { _ = try await perform(.acceptTime) }
 
-  /// Connects to `host:port` from now on, as to a configured peer; throws `notRunning` if the node
-  /// does not run.
-  package func meet(_ address: String) async throws(KithError) {
-    _ = try await perform(.meet(address: address))
+  /// Connects to `host:port` from now on, as to a configured peer, and waits some seconds for the
+  /// outcome of the first call; throws `notRunning` if the node does not run.
+  @discardableResult
+  package func meet(_ address: String) async throws(KithError) -> NodeStatus.Address {
+    guard case .met(let met) = try await perform(.meet(address: address)) else {
+      throw .malformedControl
+    }
+    return met
+  }
+
+  /// Stops calling an address, and forgets it here; durable on return. A peer that remembers it may
+  /// tell it again.
+  package func forget(address: String) async throws(KithError) {
+    _ = try await perform(.forget(address: address))
   }
 
   /// See ``Accounts/rename(_:to:)``.

@@ -38,8 +38,11 @@ package enum NodeCall: Codable, Sendable {
   case removeCarrier(CarrierSettings)
   /// Begins a turn on each carrier, which publishes even if the time is not certain.
   case lookAtCarriers
-  /// Connects to `host:port` from now on, until the node stops.
+  /// Connects to `host:port` from now on, until the node stops. Answer: `met`, when the first call
+  /// has ended, or after ``LocalLimits/meeting``.
   case meet(address: String)
+  /// Stops calling an address, and forgets it.
+  case forget(address: String)
   case rename(DeviceID, name: String)
   case revoke(DeviceID, keeping: Set<DeviceID>)
   /// Answer: `synchronized`, once so many devices (nil: all) have everything, or at the timeout.
@@ -86,7 +89,7 @@ package enum NodeCall: Codable, Sendable {
 
   var isLasting: Bool {
     switch self {
-    case .synchronize, .watch, .invite: true
+    case .synchronize, .watch, .invite, .meet: true
     default: false
     }
   }
@@ -108,6 +111,7 @@ package enum NodeAnswer: Codable, Sendable {
   case carriers([CarrierSettings])
   case synchronized(SyncReport)
   case keys([String])
+  case met(NodeStatus.Address)
   /// How many of the transactions were performed, the first ones, and the errors of the refused.
   case written(count: Int, refused: [Int: KithError])
   case joined(PairingDevice)

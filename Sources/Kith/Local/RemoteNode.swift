@@ -210,8 +210,9 @@ final class RemoteNode: StoreService, NodeAccess {
   static func brokenOff(_ directory: String) -> KithError {
     KithError(
       .control,
-      "The node stopped or closed the connection before it answered. See that it runs, and that it "
-        + "is of the same version.", path: DeviceDirectory.controlSocketPath(directory))
+      "The node stopped or closed the connection before it answered. See that it runs, that it is of "
+        + "the same version, and that fewer than \(LocalLimits.waitingConnections) programs ask it at "
+        + "once.", path: DeviceDirectory.controlSocketPath(directory))
   }
 
   static let ended = KithError(

@@ -63,6 +63,8 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
     engine.log(LogLine(.strangerRefused, ["address": host, "count": "\(count)"]))
   }
 
+  func dialEnded() { engine.progress.raise() }
+
   func sessionOpened(_ id: SessionID, _ peer: SessionPeer) {
     let transport = state.withLock { state in
       state.sessions.insert(id)

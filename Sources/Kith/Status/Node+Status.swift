@@ -4,8 +4,8 @@ internal import KithCore
 extension Node {
   /// The current status.
   ///
-  /// - Complexity: O(*d* · *c*) in devices and chains, and O(*n*) in the keys of changed stores,
-  ///   for their digests.
+  /// - Complexity: O(*d* · *c*) in devices and chains, O(*a* log *a*) in addresses, and O(*n*) in
+  ///   the keys of changed stores, for their digests.
   package var status: NodeStatus {
     var (status, isRunning, problem) = engine.state.withLock { state in
       (state.shell.replica.status(), state.isRunning, state.problem)
@@ -14,6 +14,7 @@ extension Node {
     status.processID = isRunning ? getpid() : nil
     status.listening = listeningAddresses
     status.discovery = discovery.withLock { $0 }?.status
+    status.addresses = addresses(beside: status.devices)
     status.carriers = carrierStatuses
     status.problems =
       [problem, opened.refusal.map { KithError($0) }].compactMap { $0.map(NodeStatus.Problem.init) }

@@ -68,6 +68,27 @@ extension NodeStatus {
           "\(name) has not seen many removals in \(names.joined(separator: ", ")), more than a store "
             + "keeps for long. Start it, or revoke it: kith devices revoke.", device: device))
     }
-    return findings + clockFindings
+    return findings + devices.compactMap(leftOut) + clockFindings
+  }
+}
+
+extension NodeStatus {
+  /// The stores that this device and another one cannot exchange: a device keeps a number of them.
+  private func leftOut(_ device: Device) -> KithError? {
+    func names(_ stores: [StoreIdentifier]) -> String {
+      let shown = stores.prefix(3).map { "\"\($0.rawValue)\"" }.joined(separator: ", ")
+      return stores.count > 3 ? "\(shown) and \(stores.count - 3) more" : shown
+    }
+    let (here, there) = (device.storesLeftOutHere, device.storesItLeavesOut)
+    var parts: [String] = []
+    if !here.isEmpty { parts.append("this one does not take \(names(here)) of \(device.name)") }
+    if !there.isEmpty { parts.append("\(device.name) does not take \(names(there)) of this one") }
+    guard !parts.isEmpty else { return nil }
+    return KithError(
+      .tooManyStores,
+      "A device keeps at most \(Limits.stores) stores: \(parts.joined(separator: ", and ")). Such "
+        + "stores are not exchanged. Move what they hold into others (kith export, kith import), and "
+        + "use fewer.",
+      device: device.id)
   }
 }

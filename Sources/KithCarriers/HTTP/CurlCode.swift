@@ -21,7 +21,8 @@ enum CurlCode {
       return CarrierFailure(
         .untrusted,
         "The TLS certificate of \(origin) is not trusted (libcurl \(code)); see whether it has "
-          + "expired, is for another host, or needs a certificate authority file.")
+          + "expired, or is for another host. If its authority is your own: kith carrier add "
+          + "--only-here --authority-file FILE.")
     case 6:
       return CarrierFailure(.unreachable, "The host of \(origin) is not known to the resolver.")
     case 7, 28, 45:

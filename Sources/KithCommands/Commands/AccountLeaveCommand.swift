@@ -26,12 +26,12 @@ struct AccountLeaveCommand: AsyncParsableCommand {
   var yes = false
 
   func run() async throws {
-    try Confirmation.demandPerson(unless: yes)
     let console = options.console
     let configuration = options.accounts()
     let known = try await Accounts.known(configuration)
     let signedIn = account == nil ? known.last(where: \.isSignedIn) : nil
     let chosen = try signedIn ?? known.find(account)
+    try Confirmation.demandPerson(unless: yes)
     let status = try await status(of: chosen, configuration)
     let own = status?.devices.first(where: \.isThisDevice)
     let name = own.map { Columns.printable($0.name, limit: 64) }

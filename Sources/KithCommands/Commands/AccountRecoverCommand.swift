@@ -1,5 +1,6 @@
 import ArgumentParser
 import Kith
+import KithStorage
 import KithTerminal
 
 struct AccountRecoverCommand: AsyncParsableCommand {
@@ -30,16 +31,22 @@ struct AccountRecoverCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
+    try options.checkNewDevice()
+    let source = CommonOptions.exactly(from).path
+    guard DeviceDirectory.holdsDevice(source) else {
+      throw CommandFailure(
+        .directory,
+        "\(source): holds no device; --from names a device's directory, or a copy of one")
+    }
     if recoveryKeyFile == "-" && Terminal.hasInput {
       options.console.prompt("Recovery key: ")
     }
     let text = try InputText.line(of: recoveryKeyFile)
-    try options.checkNewDevice()
     let passphrase = try device.passphrase()
     let (summary, directory) = try await Accounts.add(options.accounts()) {
       directory throws(KithError) in
       try Node.recoverAccount(
-        directory: directory, from: CommonOptions.exactly(from).path, recoveryKey: text,
+        directory: directory, from: source, recoveryKey: text,
         name: device.chosenName, passphrase: passphrase,
         sourcePassphrase: options.passphraseQuestion)
     }

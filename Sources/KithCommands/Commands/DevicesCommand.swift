@@ -7,8 +7,8 @@ struct DevicesCommand: AsyncParsableCommand {
     commandName: "devices",
     abstract: "List, meet, rename or revoke the account's devices.",
     subcommands: [
-      DevicesListCommand.self, DevicesMeetCommand.self, DevicesRenameCommand.self,
-      DevicesRevokeCommand.self,
+      DevicesListCommand.self, DevicesMeetCommand.self, DevicesAddressesCommand.self,
+      DevicesForgetCommand.self, DevicesRenameCommand.self, DevicesRevokeCommand.self,
     ],
     defaultSubcommand: DevicesListCommand.self)
 }
@@ -19,7 +19,8 @@ struct DevicesListCommand: AsyncParsableCommand {
     abstract: "List the account's devices.",
     discussion: """
       HAS: whether a device is known to have all that this one has. Facts not heard since the \
-      node's start are empty.
+      node's start are empty. ADDRESS of a device that is away: where it was called last, and what \
+      came of it; kith devices addresses has the others.
       """)
 
   @OptionGroup var options: CommonOptions
@@ -27,9 +28,19 @@ struct DevicesListCommand: AsyncParsableCommand {
   @Flag(help: "Also revoked devices.")
   var all = false
 
+  @Flag(help: "Only devices that lack something, or of which that is not known.")
+  var behind = false
+
+  @Flag(
+    name: [.customShort("l"), .long],
+    help: "Print fingerprints, enrolment, versions and clocks too.")
+  var long = false
+
   func run() async throws {
     let status = try await options.withNode(ofAccount: true, reads: true) { try await $0.status() }
-    let report = DevicesReport(status: status, showsRevoked: all, nowMilliseconds: Moment.now)
+    let report = DevicesReport(
+      status: status, showsRevoked: all, isOnlyBehind: behind, isLong: long,
+      nowMilliseconds: Moment.now)
     try options.print(report.document, text: report.text)
     guard !options.json else { return }
     for notice in SharedNames.notices(status.devices) { options.console.talk(notice) }

@@ -44,7 +44,6 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
 
   func run() async throws {
     _ = try options.accountDirectory()
-    try Confirmation.demandPerson(unless: yes)
     // Membership only: the device to be revoked may have filled the account's stores.
     let plan = try await options.withNode(readsMembershipOnly: true) { node in
       let plan = try await makePlan(node)
@@ -71,6 +70,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
       throw CommandFailure(
         .refused, "this is the device itself; revoke it on another device of the account")
     }
+    try Confirmation.demandPerson(unless: yes)
     let ids = Set(try await node.dependents(of: device.id))
     let dependents = status.devices.filter { ids.contains($0.id) && !$0.isThisDevice }
     let staying =

@@ -86,7 +86,9 @@ struct InviteCommand: AsyncParsableCommand {
     drawToken(invitation)
     if !options.json { console.dataOrExit(invitation.code ?? invitation.token) }
     guard invitation.code != nil else {
-      return console.talk("On the other device: kith join TOKEN   (3 tries, 10 minutes)")
+      return console.talk(
+        "On the other device: kith join -   and give it the token on standard input: other users "
+          + "could see an argument   (one device, 3 tries, 10 minutes)")
     }
     console.talk("On the other device type this code into: kith join   (3 tries, 10 minutes)")
     if let address = invitation.addresses.first {

@@ -40,6 +40,11 @@ struct JoinCommand: AsyncParsableCommand {
     // Check before asking a person for a code.
     try options.checkNewDevice()
     let first = try text()
+    do throws(PairingCodeError) {
+      if !Node.isToken(first) { _ = try PairingCode(text: first) }
+    } catch {
+      throw CommandFailure(.refused, "this is no pairing code: \(error). Nothing was sent.")
+    }
     // A token in a script is confirmation enough; a code needs a person.
     let isSure = yes || (Node.isToken(first) && !Terminal.hasInput)
     try Confirmation.demandPerson(unless: isSure, " to join any holder of the code")

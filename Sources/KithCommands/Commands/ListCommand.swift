@@ -1,5 +1,6 @@
 import ArgumentParser
 import Kith
+import KithTerminal
 
 struct ListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -14,7 +15,7 @@ struct ListCommand: AsyncParsableCommand {
   @Flag(name: [.customShort("S"), .long], help: "Largest values first.")
   var bySize = false
 
-  @Argument(help: "Only keys that begin with this.", completion: .keys)
+  @Argument(help: "Only keys that begin with this text.", completion: .keys)
   var prefix: String?
 
   func run() async throws {
@@ -29,6 +30,11 @@ struct ListCommand: AsyncParsableCommand {
     try options.print(report.document) { style in
       if report.items.isEmpty { return "" }
       return long ? report.table(style) : report.keys
+    }
+    if !options.json, report.items.isEmpty, let prefix, !entries.isEmpty {
+      options.console.talk(
+        "No key begins with \"\(Columns.printable(prefix, limit: 80))\"; a prefix is taken as it is, "
+          + "without wildcards.")
     }
   }
 }

@@ -60,7 +60,9 @@ struct SetCommand: AsyncParsableCommand {
 
   func validate() throws {
     guard pairs.count.isMultiple(of: 2), !pairs.isEmpty else {
-      throw ValidationError("Give a value for every key: kith set KEY VALUE [KEY VALUE]...")
+      throw ValidationError(
+        "Give a value for every key: kith set KEY VALUE [KEY VALUE]..."
+          + (pairs.contains { $0.contains("=") } ? " (without =)" : ""))
     }
     let checked = arguments.prefix { $0 != "--" }
     let keys = stride(from: 0, to: checked.count, by: 2).map { checked[$0] }
@@ -84,10 +86,28 @@ struct SetCommand: AsyncParsableCommand {
     let expected: [(key: String, value: PropertyListValue?)] =
       ifMissing || old != nil ? writes.map { ($0.key, old) } : []
     try await options.withNode(writes: true) { node in
-      try await node.write(
-        writes, in: store.writable(at: node, options.console), expecting: expected)
+      let name = try await store.writable(at: node, options.console)
+      do {
+        try await node.write(writes, in: name, expecting: expected)
+      } catch let error as KithError where error.code == .unexpectedValue {
+        throw try await Self.typesDiffer(writes[0].key, from: old, in: name, at: node) ?? error
+      }
     }
     try options.print(.versioned(["set": .strings(writes.map(\.key))]))
+  }
+
+  /// The error of `--if-value` if the key shows a value of another type than expected: both may look
+  /// alike.
+  private static func typesDiffer(
+    _ key: String, from old: PropertyListValue?, in store: String, at node: any NodeAccess
+  ) async throws -> (any Error)? {
+    guard let old, let shown = try await node.value(forKey: key, in: store),
+      shown.typeName != old.typeName
+    else { return nil }
+    return CommandFailure(
+      .unexpected,
+      "\"\(Columns.printable(key, limit: 80))\": the key shows a value of another type: "
+        + "\(shown.typeName), not \(old.typeName); nothing was written. See --type")
   }
 
   private func value(_ argument: String, of key: String) throws -> PropertyListValue {

@@ -64,7 +64,8 @@ struct SyncCommand: AsyncParsableCommand {
       ?? (report.isComplete || !report.carriers.isEmpty)
     if !isEnough {
       let reason = SyncShortfall(
-        report: report, status: status, store: store, wanted: devices)
+        report: report, status: status, store: store, wanted: devices,
+        nowMilliseconds: Moment.now)
       throw CommandFailure(.unreachable, reason.description)
     }
     if report.complete.isEmpty && report.incomplete.isEmpty {

@@ -13,8 +13,8 @@ struct FirewallCheck: Check {
     var isFirewalldRunning = false
     /// Nil: its zones cannot be read.
     var firewalldAllows: Bool?
-    /// Whether the kernel uses rules of nftables or iptables.
-    var hasKernelRules = false
+    /// Whether the kernel uses rules of nftables or iptables; nil: that cannot be seen.
+    var hasKernelRules: Bool? = false
   }
 
   func look(at patient: Patient) -> Sight {
@@ -34,7 +34,13 @@ struct FirewallCheck: Check {
         text("\(zones)/\(name)").map { Self.firewalldAllows(port, zone: $0) } ?? false
       }
     }
-    sight.hasKernelRules = text("/proc/modules").map(Self.hasRules) ?? false
+    var system = utsname()
+    uname(&system)
+    let release = withUnsafeBytes(of: &system.release) { bytes in
+      String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    }
+    sight.hasKernelRules = Self.hasRules(
+      modules: text("/proc/modules"), builtIn: text("/lib/modules/\(release)/modules.builtin"))
     return sight
   }
 
@@ -54,10 +60,15 @@ struct FirewallCheck: Check {
     }
     guard findings.isEmpty else { return findings }
     let tried = "looked for ufw, firewalld and rules of the kernel"
-    guard sight.hasKernelRules else { return [finding(.good, tried: tried, seen: "none in use")] }
+    guard sight.hasKernelRules != false else {
+      return [finding(.good, tried: tried, seen: "none in use")]
+    }
     return [
       finding(
-        .note, tried: tried, seen: "the kernel has rules that only root may read",
+        sight.hasKernelRules == nil ? .unknown : .note, tried: tried,
+        seen: sight.hasKernelRules == nil
+          ? "whether this kernel has rules cannot be seen here"
+          : "the kernel has rules that only root may read",
         advice:
           "where others do not reach this device: sudo nft list ruleset (or iptables -S), and "
           + "let TCP port \(port) in")
@@ -105,12 +116,25 @@ struct FirewallCheck: Check {
     }
   }
 
-  /// In `/proc/modules`, the third word of a line is the module's number of users.
-  static func hasRules(_ modules: String) -> Bool {
-    modules.split(separator: "\n").contains { line in
+  private static let modules = ["nf_tables", "ip_tables", "ip6_tables"]
+
+  /// In `/proc/modules`, the third word of a line is the module's number of users. One that is built
+  /// in (`modules.builtin`) is not there, and shows none. Nil: unknown.
+  static func hasRules(modules text: String?, builtIn: String?) -> Bool? {
+    guard let text else { return nil }
+    var isListed = false
+    for line in text.split(separator: "\n") {
       let words = line.split(separator: " ")
-      guard words.count > 2, let users = Int(words[2]) else { return false }
-      return ["nf_tables", "ip_tables", "ip6_tables"].contains(words[0]) && users > 0
+      guard words.count > 2, let users = Int(words[2]), modules.contains(String(words[0])) else {
+        continue
+      }
+      if users > 0 { return true }
+      isListed = true
     }
+    if isListed { return false }
+    // Without the list of those built in, nothing is known either, unless the kernel loads modules.
+    guard let builtIn else { return text.isEmpty ? nil : false }
+    let isBuiltIn = modules.contains { builtIn.contains("/\($0).ko") }
+    return isBuiltIn ? nil : false
   }
 }

@@ -26,22 +26,36 @@ struct RosterCheck: Check {
     guard patient.isRunning else {
       return [
         finding(
-          .unknown, tried: tried,
-          seen: "\(Humane.count(others.count, "other")); without a node nobody is met")
+          .problem, tried: tried,
+          seen:
+            "\(Humane.count(others.count, "other")), and no node runs here: nothing is exchanged",
+          advice: "start it: kith run, or as a service: kith service install")
       ]
     }
-    let away = others.filter {
-      !report.isInTouch(with: $0, now: patient.nowMilliseconds)
-    }
+    let now = patient.nowMilliseconds
+    let away = others.filter { !report.isConnected(to: $0, now: now) }
+    let isAlone = away.count == others.count
+    // Devices that exchange through a carrier need not meet.
+    let verdict: Finding.Verdict = !isAlone ? .good : report.hasCarrier ? .note : .problem
     var findings = [
       finding(
-        away.count == others.count ? .note : .good, tried: tried,
-        seen: "\(others.count - away.count) of \(Humane.count(others.count, "other")) in touch",
-        advice: away.count == others.count
-          ? "see that a node runs there, that the networks reach each other, and the firewall on "
-            + "both; kith run --peer HOST:PORT names an address" : nil)
+        verdict, tried: tried, seen: report.connection(now: now),
+        advice: isAlone ? advice(on: report) : nil)
     ]
-    findings += away.map { absence($0, report, now: patient.nowMilliseconds) }
+    findings += away.map { absence($0, report, now: now) }
+    findings += report.namedInVain.map { address in
+      finding(
+        .note, tried: "called \(Columns.printable(address.address)), as named",
+        seen: address.reason.map { Columns.printable($0) } ?? address.result,
+        advice: address.advice.map { "\($0); to stop: kith devices forget \(address.address)" })
+    }
+    for store in report.stores where store.isOverLimit || !store.authorsOverLimit.isEmpty {
+      findings.append(
+        finding(
+          .note, tried: "looked at the store \(Columns.printable(store.identifier.rawValue))",
+          seen: store.remarks { report.name(of: $0, limit: 64) },
+          advice: "remove keys there, or use smaller values"))
+    }
     for id in Set(report.stores.flatMap(\.policyMismatches)).sorted() {
       findings.append(
         finding(
@@ -55,23 +69,34 @@ struct RosterCheck: Check {
   private func absence(
     _ device: NodeStatus.Device, _ report: NodeStatus, now: UInt64
   ) -> Finding {
-    let tried = "waited for \(Columns.printable(device.name, limit: 64))"
+    let tried = "looked for \(Columns.printable(device.name, limit: 64))"
+    let calls = report.unreached(device.id).map { "; \($0.failure(now: now))" }.joined()
     if device.isConnected {
       return finding(.note, tried: tried, seen: report.state(of: device, now: now).text)
     }
     guard device.wasHeard else {
       return finding(
         .note, tried: tried,
-        seen: "never heard of since it joined \(Humane.ago(device.enrolledMilliseconds, now: now))",
+        seen: "never heard of since it joined \(Humane.ago(device.enrolledMilliseconds, now: now))"
+          + calls,
         advice: "start its node: kith run; if none of your devices is that, as where joining broke "
           + "off, take it out: kith devices revoke")
     }
     let heard = device.lastSeenMilliseconds
     let isLong = now - min(heard ?? device.enrolledMilliseconds, now) > Self.longSilence
+    let seen = heard.map { "last heard \(Humane.ago($0, now: now))" }
     return finding(
-      isLong ? .note : .good, tried: tried,
-      seen: heard.map { "heard \(Humane.ago($0, now: now))" }
-        ?? "not heard since the node started",
-      advice: isLong ? "if it is lost, take it out of the account: kith devices revoke" : nil)
+      .note, tried: tried, seen: (seen ?? "not heard since the node started") + calls,
+      advice: isLong
+        ? "if it is lost, take it out of the account: kith devices revoke"
+        : report.unreached(device.id).lazy.compactMap(\.advice).first)
+  }
+
+  /// For a device that is connected to no other.
+  private func advice(on report: NodeStatus) -> String {
+    report.problems.contains(where: \.isOfClocks)
+      ? "set the clocks right; see the line on the clock"
+      : "see that a node runs there, that the networks reach each other, and the firewall on both; "
+        + "kith devices meet HOST:PORT names an address"
   }
 }

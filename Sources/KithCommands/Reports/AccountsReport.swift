@@ -9,7 +9,7 @@ package struct AccountsReport: Equatable, Sendable {
 
   func text(_ style: Style) -> String {
     guard !accounts.isEmpty else { return "" }
-    var table = Table([("ACCOUNT", .left), ("STATE", .left), ("DIRECTORY", .left)])
+    var table = Table([("ACCOUNT", .left), ("STATE", .left), ("DIRECTORY", .wrapped)])
     for account in accounts {
       table.add([
         Table.Cell("\(account.account.hex.prefix(16))"),

@@ -9,8 +9,8 @@ struct CarriersReport: Equatable, Sendable {
   func text(_ style: Style) -> String {
     guard !status.carriers.isEmpty else { return "" }
     var table = Table([
-      ("CARRIER", .left), ("FOR", .left), ("HOLDS ALL", .right), ("LISTED", .right),
-      ("OBJECTS", .right), ("SIZE", .right), ("REMARKS", .left),
+      ("CARRIER", .cut), ("FOR", .left), ("HOLDS ALL", .right), ("LISTED", .right),
+      ("OBJECTS", .right), ("SIZE", .right), ("REMARKS", .wrapped),
     ])
     for carrier in status.carriers {
       table.add([

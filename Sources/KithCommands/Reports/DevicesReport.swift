@@ -5,50 +5,98 @@ struct DevicesReport: Equatable, Sendable {
   var status: NodeStatus
   /// Whether people see revoked devices; the document has all.
   var showsRevoked = false
+  /// Only devices that are not known to have everything, also in the document.
+  var isOnlyBehind = false
+  /// Whether people see the columns for rarer questions.
+  var isLong = false
   var nowMilliseconds: UInt64
 
-  func text(_ style: Style) -> String {
-    var table = Table([
-      ("DEVICE", .left), ("FINGERPRINT", .left), ("STATE", .left), ("ENROLLED", .right),
-      ("BY", .left), ("HEARD", .right), ("HAS", .left), ("VERSION", .left), ("CLOCK", .right),
-      ("ADDRESS", .left),
-    ])
-    for device in status.devices where showsRevoked || device.isMember {
-      let (state, tone) = state(device)
-      let isOther = !device.isThisDevice && device.isMember
-      table.add([
-        Table.Cell(Columns.printable(device.name, limit: 24), .strong),
-        Table.Cell(device.fingerprint), Table.Cell(state, tone),
-        Table.Cell(Humane.ago(device.enrolledMilliseconds, now: nowMilliseconds)),
-        Table.Cell(enroller(device)), Table.Cell(isOther ? heard(device) : ""),
-        Table.Cell(isOther ? has(device) : ""),
-        Table.Cell(device.software.map { Columns.printable($0, limit: 16) } ?? ""),
-        Table.Cell(isOther ? device.clockOffsetMilliseconds.map(Humane.offset) ?? "" : ""),
-        Table.Cell(isOther ? address(device) : ""),
-      ])
+  private static let mostNames = 10
+
+  private var devices: [NodeStatus.Device] {
+    status.devices.filter { device in
+      (showsRevoked || device.isMember)
+        && (!isOnlyBehind || device.isMember && !device.isThisDevice && device.missing != 0)
     }
-    var parts = [table.text(style)]
-    if let names = names({ !$0.wasHeard }) {
-      let advice = """
-        Never heard of: \(names). If none of your devices is that, as where joining broke off, take it \
-        out: kith devices revoke
-        """
-      parts.append(style(.warning, advice))
-    }
-    let unseen = Set(status.stores.flatMap(\.removalsUnseenBy))
-    if let names = names({ unseen.contains($0.id) }) {
-      let advice = """
-        Not seen many removals: \(names). Start it, or take it out: kith devices revoke
-        """
-      parts.append(style(.warning, advice))
-    }
-    return parts.joined(separator: "\n\n")
+    .sorted { ($0.name.lowercased(), $0.id) < ($1.name.lowercased(), $1.id) }
   }
 
-  private func names(_ isMeant: (NodeStatus.Device) -> Bool) -> String? {
-    let meant = status.members.filter(isMeant)
-    return meant.isEmpty
-      ? nil : meant.map { Columns.printable($0.name, limit: 24) }.joined(separator: ", ")
+  func text(_ style: Style) -> String {
+    var columns: [(head: String, alignment: Table.Alignment)] = [
+      ("DEVICE", .cut), ("STATE", .left), ("HEARD", .right), ("HAS", .left),
+    ]
+    if isLong {
+      columns += [
+        ("FINGERPRINT", .left), ("ENROLLED", .right), ("BY", .cut), ("VERSION", .left),
+        ("CLOCK", .right),
+      ]
+    }
+    var table = Table(columns + [("ADDRESS", .wrapped)])
+    let devices = devices
+    for device in devices { table.add(cells(device)) }
+    let parts = [devices.isEmpty ? "" : table.text(style), summary(style), advice(style)]
+    return parts.filter { !$0.isEmpty }.joined(separator: "\n\n")
+  }
+
+  private func cells(_ device: NodeStatus.Device) -> [Table.Cell] {
+    let (state, tone) = state(device)
+    let isOther = !device.isThisDevice && device.isMember
+    var cells = [
+      Table.Cell(Columns.printable(device.name, limit: 64), .strong), Table.Cell(state, tone),
+      Table.Cell(isOther ? heard(device) : ""), Table.Cell(isOther ? has(device) : ""),
+    ]
+    if isLong {
+      cells += [
+        Table.Cell(device.fingerprint),
+        Table.Cell(Humane.ago(device.enrolledMilliseconds, now: nowMilliseconds)),
+        Table.Cell(enroller(device)),
+        Table.Cell(device.software.map { Columns.printable($0, limit: 16) } ?? ""),
+        Table.Cell(isOther ? device.clockOffsetMilliseconds.map(Humane.offset) ?? "" : ""),
+      ]
+    }
+    return cells + [Table.Cell(isOther ? address(device) : "")]
+  }
+
+  /// How many are connected, and which lack something.
+  private func summary(_ style: Style) -> String {
+    let others = status.others
+    guard !others.isEmpty else { return "" }
+    var parts = [status.connection(now: nowMilliseconds)]
+    let behind = others.filter { $0.missing ?? 0 > 0 }
+    let unknown = others.filter { $0.missing == nil }
+    if !behind.isEmpty { parts.append("behind: \(names(behind))") }
+    if !unknown.isEmpty { parts.append("not known: \(names(unknown))") }
+    if behind.isEmpty, unknown.isEmpty { parts.append("all are up to date") }
+    return style.paragraph(
+      behind.isEmpty && unknown.isEmpty ? .good : .warning, parts.joined(separator: "; "))
+  }
+
+  private func names(_ devices: [NodeStatus.Device]) -> String {
+    let names = devices.map { Columns.printable($0.name, limit: 24) }.sorted()
+    let rest = names.count - Self.mostNames
+    return names.prefix(Self.mostNames).joined(separator: ", ")
+      + (rest > 0 ? " and \(Humane.count(rest)) more" : "")
+  }
+
+  /// What else a person should know: named addresses that lead nowhere, and devices never heard of.
+  private func advice(_ style: Style) -> String {
+    var lines = status.namedInVain.map { address in
+      "\(address.failure(now: nowMilliseconds)); to stop calling it: kith devices forget "
+        + Columns.printable(address.address)
+    }
+    let unheard = status.members.filter { !$0.wasHeard }
+    if !unheard.isEmpty {
+      lines.append(
+        "Never heard of: \(names(unheard)). If none of your devices is that, as where joining broke "
+          + "off, take it out: kith devices revoke")
+    }
+    let unseen = Set(status.stores.flatMap(\.removalsUnseenBy))
+    let late = status.members.filter { unseen.contains($0.id) }
+    if !late.isEmpty {
+      lines.append(
+        "Not seen many removals: \(names(late)). Start it, or take it out: kith devices revoke")
+    }
+    return lines.map { style.paragraph(.warning, $0) }.joined(separator: "\n")
   }
 
   private func state(_ device: NodeStatus.Device) -> (String, Style.Tone) {
@@ -76,17 +124,29 @@ struct DevicesReport: Equatable, Sendable {
   }
 
   private func has(_ device: NodeStatus.Device) -> String {
-    guard !device.behind.isEmpty else { return "" }
-    let missing = device.behind.values.reduce(UInt64(0)) { $0 &+ $1 }
-    return missing == 0 ? "everything" : "lacks \(Humane.count(Int(clamping: missing)))"
+    guard let missing = device.missing else { return "" }
+    let stores = device.storesItLeavesOut.count
+    if stores > 0 { return "lacks \(Humane.count(stores, "store"))" }
+    return missing == 0 ? "everything" : "lacks \(Humane.count(missing))"
   }
 
+  /// Of the session; of a device that is away, where it was called last and what came of it.
   private func address(_ device: NodeStatus.Device) -> String {
-    let address = status.session(with: device)?.address ?? device.addresses.first
-    return address.map { Columns.printable($0) } ?? ""
+    if let session = status.session(with: device) { return Columns.printable(session.address) }
+    return status.unreached(device.id).first?.failure(now: nowMilliseconds)
+      ?? device.addresses.first.map { Columns.printable($0) } ?? ""
   }
 
   private func name(_ id: DeviceID) -> String { status.name(of: id, limit: 24) }
 
-  var document: Document { .versioned(["devices": .of(status.devices)]) }
+  var document: Document {
+    .versioned(["devices": .of(isOnlyBehind ? devices : status.devices)])
+  }
+}
+
+extension NodeStatus.Device {
+  /// How many change sets it is known to lack; nil: nothing was heard of it.
+  var missing: Int? {
+    behind.isEmpty ? nil : Int(clamping: behind.values.reduce(UInt64(0)) { $0 &+ $1 })
+  }
 }

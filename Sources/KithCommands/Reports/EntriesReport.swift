@@ -28,12 +28,12 @@ struct EntriesReport {
   var keys: String { items.map { Columns.printable($0.key) }.joined(separator: "\n") }
 
   func table(_ style: Style) -> String {
-    var table = Table([("KEY", .left), ("TYPE", .left), ("SIZE", .right), ("VALUE", .left)])
+    var table = Table([("KEY", .cut), ("TYPE", .left), ("SIZE", .right), ("VALUE", .cut)])
     for item in items {
       table.add([
         Table.Cell(Columns.printable(item.key), .strong),
         Table.Cell(item.value.typeName, .faint), Table.Cell(Humane.bytes(item.bytes)),
-        Table.Cell(Columns.printable(ValueText.text(item.value), limit: 48)),
+        Table.Cell(Columns.printable(ValueText.text(item.value), limit: style.columns ?? .max)),
       ])
     }
     return table.text(style)

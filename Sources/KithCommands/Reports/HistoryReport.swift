@@ -11,14 +11,16 @@ struct HistoryReport: Sendable {
 
   func text(_ style: Style) -> String {
     var table = Table([
-      ("NO", .right), ("KEY", .left), ("UNTIL", .left), ("ENDED BY", .left), ("VALUE", .left),
+      ("NO", .right), ("KEY", .cut), ("UNTIL", .left), ("ENDED BY", .cut), ("VALUE", .cut),
     ])
     for past in values {
       table.add([
         Table.Cell("\(past.number)"), Table.Cell(Columns.printable(past.key), .strong),
         Table.Cell(Moment.text(past.endedMilliseconds)),
         Table.Cell(past.endedBy.map { status.name(of: $0) } ?? "the quota"),
-        past.value.map { Table.Cell(Columns.printable(ValueText.text($0), limit: 48)) }
+        past.value.map {
+          Table.Cell(Columns.printable(ValueText.text($0), limit: style.columns ?? .max))
+        }
           ?? Table.Cell("was missing", .faint),
       ])
     }

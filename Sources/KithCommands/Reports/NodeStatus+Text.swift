@@ -26,17 +26,30 @@ extension NodeStatus {
     return silence > Self.longestPause ? silence : nil
   }
 
-  func isInTouch(with device: Device, now: UInt64) -> Bool {
+  /// Whether it exchanges stores, and was heard lately.
+  func isConnected(to device: Device, now: UInt64) -> Bool {
     session(with: device)?.isExchanging == true && silence(of: device, now: now) == nil
+  }
+
+  /// Whether storage for which no device has to be met can be used.
+  var hasCarrier: Bool { carriers.contains { $0.problem == nil } }
+
+  /// How many of the other devices are connected.
+  func connection(now: UInt64) -> String {
+    guard isRunning else { return "no node runs, so no device is connected; start it: kith run" }
+    let connected = others.count { isConnected(to: $0, now: now) }
+    return "\(Humane.count(connected)) of \(Humane.count(others.count)) connected"
   }
 
   func state(of device: Device, now: UInt64) -> (text: String, tone: Style.Tone) {
     if device.isThisDevice { return ("this device", .plain) }
     if session(with: device)?.isExchanging == true {
-      guard let silence = silence(of: device, now: now) else { return ("in touch", .good) }
+      guard let silence = silence(of: device, now: now) else { return ("connected", .good) }
       return ("silent for \(silence / 1_000) s", .warning)
     }
-    return device.isConnected ? ("connected, not exchanging", .warning) : ("away", .faint)
+    guard device.isConnected else { return ("away", .faint) }
+    return clock.differences.contains { $0.device == device.id }
+      ? ("clocks differ", .bad) : ("connected, not exchanging", .warning)
   }
 }
 
@@ -67,6 +80,8 @@ extension NodeStatus.Device {
 }
 
 extension NodeStatus.Store {
+  private static let most = Limits.authorBytes
+
   var missingText: String {
     guard let missing, missing.changeSets > 0 else { return "it is not known how much" }
     return "\(Humane.count(missing.entries, "write")) of "
@@ -80,6 +95,14 @@ extension NodeStatus.Store {
     if hiddenKeys > 0 { remarks.append("\(Humane.count(hiddenKeys)) hidden") }
     if refusals > 0 { remarks.append("\(Humane.count(refusals)) refused") }
     if quarantined > 0 { remarks.append("\(Humane.count(quarantined)) quarantined") }
+    if isOverLimit {
+      remarks.append("this device wrote more than others keep of one (\(Humane.bytes(Self.most)))")
+    }
+    if !authorsOverLimit.isEmpty {
+      remarks.append(
+        "too much of \(authorsOverLimit.map(name).sorted().joined(separator: ", ")): the newest is "
+          + "not taken")
+    }
     if !policyMismatches.isEmpty {
       remarks.append(
         "limits differ on \(policyMismatches.map(name).sorted().joined(separator: ", "))")

@@ -30,7 +30,8 @@ struct StatusReport: Equatable, Sendable {
       parts.append("Nobody is signed in: \(CommonOptions.signingIn).")
     }
     for problem in status.problems {
-      parts.append(style(.bad, "problem: \(Columns.printable(problem.description))"))
+      parts.append(
+        style.paragraph(.bad, "problem: \(Columns.printable(problem.description))"))
     }
     let carriers = CarriersReport(status: status, nowMilliseconds: nowMilliseconds).text(style)
     if !carriers.isEmpty { parts.append(carriers) }
@@ -51,11 +52,11 @@ struct StatusReport: Equatable, Sendable {
   }
 
   private var peersCell: Table.Cell {
-    let others = status.others
-    if others.isEmpty { return Table.Cell("no other device yet; add one with: kith invite") }
-    let reached = others.count { status.isInTouch(with: $0, now: nowMilliseconds) }
-    return Table.Cell(
-      "\(reached) of \(others.count) in touch", reached == 0 ? .warning : .good)
+    guard !status.others.isEmpty else {
+      return Table.Cell("no other device yet; add one with: kith invite")
+    }
+    let isAlone = !status.others.contains { status.isConnected(to: $0, now: nowMilliseconds) }
+    return Table.Cell(status.connection(now: nowMilliseconds), isAlone ? .warning : .good)
   }
 
   private var discoveryCell: Table.Cell {

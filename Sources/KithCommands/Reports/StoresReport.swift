@@ -11,8 +11,8 @@ struct StoresReport: Equatable, Sendable {
   func text(_ style: Style) -> String {
     guard !shown.isEmpty else { return "" }
     var table = Table([
-      ("STORE", .left), ("KEYS", .right), ("SIZE", .right), ("USED", .right), ("ON", .right),
-      ("REMARKS", .left),
+      ("STORE", .cut), ("KEYS", .right), ("SIZE", .right), ("USED", .right), ("ON", .right),
+      ("REMARKS", .wrapped),
     ])
     for store in shown {
       let usage = store.usage

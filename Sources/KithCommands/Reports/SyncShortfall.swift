@@ -9,6 +9,7 @@ struct SyncShortfall: CustomStringConvertible {
   var store: StoreIdentifier
   /// How many devices were to have everything; nil: all.
   var wanted: Int?
+  var nowMilliseconds: UInt64
 
   static let noOthers = "no other device is in the account; add one with: kith invite"
 
@@ -28,6 +29,9 @@ struct SyncShortfall: CustomStringConvertible {
       .map { Self.phrase($0.description) }
     // Waiting for the others does not help, either.
     guard obstacles.isEmpty else { return obstacles.joined(separator: "; ") }
+    if let own = status.stores.first(where: { $0.identifier == store }), own.isOverLimit {
+      return own.remarks { status.name(of: $0) } + "; remove some of it"
+    }
     return (unpublished + devices(missing) + carriers).joined(separator: "; ")
   }
 
@@ -50,7 +54,7 @@ struct SyncShortfall: CustomStringConvertible {
     if !away.isEmpty {
       reasons.append(
         "\(names(away)) \(away.count == 1 ? "is" : "are") not connected; start "
-          + "\(away.count == 1 ? "its node" : "their nodes") with: kith run")
+          + "\(away.count == 1 ? "its node" : "their nodes") with: kith run" + calls(away))
     }
     if !slow.isEmpty {
       reasons.append(
@@ -60,6 +64,12 @@ struct SyncShortfall: CustomStringConvertible {
     return reasons
   }
 
+  /// What came of the last calls of devices that are away.
+  private func calls(_ away: [DeviceID]) -> String {
+    let calls = away.compactMap { status.unreached($0).first?.failure(now: nowMilliseconds) }
+    return calls.isEmpty ? "" : "; \(calls.joined(separator: "; "))"
+  }
+
   /// Why a device does not get the store, however long one waits; nil: waiting may help.
   private func reason(_ device: DeviceID) -> String? {
     let name = names([device])
@@ -67,6 +77,11 @@ struct SyncShortfall: CustomStringConvertible {
       return "the clocks of \(name) and this device differ, \(name)'s is "
         + "\(NodeStatus.clockText(difference.milliseconds)), so stores are not exchanged; see: "
         + "kith clock"
+    }
+    if status.devices.contains(where: { $0.id == device && $0.storesItLeavesOut.contains(store) }) {
+      return
+        "\(name) has \(Limits.stores) stores, as many as a device keeps, and does not take this "
+        + "one; use another store"
     }
     let mismatches = status.stores.first { $0.identifier == store }?.policyMismatches ?? []
     if mismatches.contains(device) {

@@ -17,15 +17,16 @@ struct UnshownReport: Sendable {
   /// Refused transactions have numbers.
   func text(_ style: Style) -> String {
     var table = Table([
-      ("KEY", .left), ("WHY", .left), ("NO", .right), ("SIZE", .right), ("WRITTEN BY", .left),
-      ("WRITTEN", .left), ("VALUE", .left),
+      ("KEY", .cut), ("WHY", .left), ("NO", .right), ("SIZE", .right), ("WRITTEN BY", .cut),
+      ("WRITTEN", .left), ("VALUE", .cut),
     ])
+    let limit = style.columns ?? .max
     for entry in hidden {
       table.add([
         Table.Cell(Columns.printable(entry.key), .strong), Table.Cell("hidden"), Table.Cell(""),
         Table.Cell(Humane.bytes(entry.bytes)), Table.Cell(status.name(of: entry.device)),
         Table.Cell(Moment.text(entry.writtenMilliseconds)),
-        Table.Cell(Columns.printable(ValueText.text(entry.value), limit: 32)),
+        Table.Cell(Columns.printable(ValueText.text(entry.value), limit: limit)),
       ])
     }
     for item in refusals {
@@ -35,7 +36,7 @@ struct UnshownReport: Sendable {
           Table.Cell("refused: \(item.reason)", .warning), Table.Cell("\(item.number)"),
           Table.Cell(operation.value.map { Humane.bytes($0.size) } ?? ""),
           Table.Cell("this device"), Table.Cell(Moment.text(item.writtenMilliseconds)),
-          write.value.map { Table.Cell(Columns.printable(ValueText.text($0), limit: 32)) }
+          write.value.map { Table.Cell(Columns.printable(ValueText.text($0), limit: limit)) }
             ?? Table.Cell("removed", .faint),
         ])
       }

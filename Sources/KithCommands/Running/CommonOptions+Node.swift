@@ -27,10 +27,13 @@ extension CommonOptions {
   /// If signed out, a new device gets its own directory.
   func checkNewDevice() throws {
     let path = directoryURL.path
+    try LocalClient.checkPath(of: path)
     if let refusal = Files.foreign(path) { throw KithError(refusal) }
     guard try !Self.findsDevice(path) || isSignedOut else {
       throw CommandFailure(
-        .directory, "\(path): the directory holds a device already; give another one")
+        .directory,
+        "\(path): the directory holds a device already (see: kith status); for another one give "
+          + "another --directory")
     }
   }
 
@@ -104,8 +107,15 @@ extension CommonOptions {
             + "\(Self.signingIn), and then kith run"
           : "\(directory): no node runs here, and this needs one; start it with `kith run`")
     }
-    let result = try await closing(entered.close) { try await body(entered.node) }
-    if writes && isSignedOut {
+    let (result, isFirstWrite) = try await closing(entered.close) {
+      // The first of those that an account will take over.
+      var isFirstWrite = false
+      if writes, isSignedOut {
+        isFirstWrite = try await entered.node.status().stores.allSatisfy { $0.usage.keys == 0 }
+      }
+      return (try await body(entered.node), isFirstWrite)
+    }
+    if isFirstWrite {
       console.talk(
         "Nobody is signed in at \(directoryURL.path), so this stays on this host. To have it on your "
           + "other devices, \(Self.signingIn).")

@@ -6,11 +6,58 @@ enum CommandName {
   /// letter is one removed and one inserted.
   private static let mostChanges = 2
 
+  /// Words that other tools use, by the command after which they stand, with what is meant here.
+  private static let synonyms: [String: [String: String]] = [
+    "kith": [
+      "del": "kith rm", "delete": "kith rm", "remove": "kith rm", "unset": "kith rm",
+      "add": "kith set", "put": "kith set", "write": "kith set",
+      "show": "kith get", "read": "kith get", "cat": "kith get",
+      "list": "kith ls", "keys": "kith ls", "dump": "kith export", "backup": "kith export",
+      "init": "kith account create", "login": "kith account sign-in",
+      "logout": "kith account sign-out", "accounts": "kith account list",
+      "pair": "kith invite", "peers": "kith devices", "nodes": "kith devices",
+      "ping": "kith devices meet", "connect": "kith devices meet",
+      "up": "kith run", "start": "kith run", "serve": "kith run", "daemon": "kith run",
+      "down": "kith service remove", "stop": "kith service remove",
+      "log": "journalctl --user -u kith", "logs": "journalctl --user -u kith",
+      "info": "kith status", "version": "kith --version", "wait": "kith sync",
+    ],
+    "kith account": [
+      "delete": "kith account leave", "remove": "kith account leave", "rm": "kith account leave",
+      "join": "kith join", "login": "kith account sign-in", "logout": "kith account sign-out",
+      "new": "kith account create",
+    ],
+    "kith devices": [
+      "add": "kith invite", "delete": "kith devices revoke", "remove": "kith devices revoke",
+      "rm": "kith devices revoke", "ls": "kith devices list", "connect": "kith devices meet",
+      "ping": "kith devices meet",
+    ],
+    "kith carrier": [
+      "delete": "kith carrier remove", "rm": "kith carrier remove", "ls": "kith carrier list",
+      "test": "kith carrier check",
+    ],
+    "kith stores": [
+      "delete": "kith stores rm", "remove": "kith stores rm", "ls": "kith stores list",
+      "add": "kith set --store NAME", "create": "kith set --store NAME",
+    ],
+    "kith service": [
+      "start": "kith service install", "enable": "kith service install",
+      "stop": "kith service remove", "uninstall": "kith service remove",
+      "logs": "journalctl --user -u kith",
+    ],
+  ]
+
+  /// Options of the tool itself.
+  private static let ownOptions = [
+    "-h", "--help", "-help", "--version", "--generate-completion-script",
+  ]
+
   /// Refuses an unknown command, with a suggestion. The parser would print help with status 0, or
   /// report an excess argument. `arguments` are without the tool's name.
   static func check(
     _ arguments: [String], of root: any ParsableCommand.Type
   ) throws(CommandFailure) {
+    try checkOptions(before: arguments, of: root)
     var names = arguments.prefix { !$0.hasPrefix("-") }
     if names.first == "help" { names.removeFirst() }
     var (command, path) = (root, "kith")
@@ -18,14 +65,45 @@ enum CommandName {
       let subcommands = command.configuration.subcommands
       guard !subcommands.isEmpty else { return }
       guard let next = subcommands.first(where: { $0.name == name }) else {
-        let meant = nearest(to: name, among: subcommands.map { $0.name })
+        let meant = meant(by: name, after: path, among: subcommands)
         throw CommandFailure(
           .usage,
           "there is no command '\(path) \(Columns.printable(name, limit: 40))'"
-            + (meant.map { "; did you mean '\(path) \($0)'?" } ?? "; see: \(path) --help"))
+            + (meant.map { "; did you mean \($0)?" } ?? "; see: \(path) --help"))
       }
       (command, path) = (next, path + " " + name)
     }
+  }
+
+  /// Refuses an option that stands before the command to which it belongs.
+  private static func checkOptions(
+    before arguments: [String], of root: any ParsableCommand.Type
+  ) throws(CommandFailure) {
+    guard let option = arguments.first, option.hasPrefix("-"),
+      !ownOptions.contains(where: { option == $0 || option.hasPrefix($0 + "=") }),
+      !option.hasPrefix("--experimental"), !option.hasPrefix("---"),
+      let place = arguments.firstIndex(where: { argument in
+        root.configuration.subcommands.contains { $0.name == argument }
+      })
+    else { return }
+    let moved = arguments[place...] + arguments[..<place]
+    throw CommandFailure(
+      .usage,
+      "options stand after the command: kith "
+        + moved.map { Columns.printable($0, limit: 40) }.joined(separator: " "))
+  }
+
+  /// The commands that may be meant, in quotes; nil: none is near.
+  private static func meant(
+    by name: String, after path: String, among subcommands: [any ParsableCommand.Type]
+  ) -> String? {
+    if let synonym = synonyms[path]?[name.lowercased()] { return "'\(synonym)'" }
+    let below = subcommands.flatMap { group in
+      group.configuration.subcommands.filter { $0.name == name }
+        .map { "'\(path) \(group.name) \($0.name)'" }
+    }
+    if (1...2).contains(below.count) { return below.joined(separator: " or ") }
+    return nearest(to: name, among: subcommands.map { $0.name }).map { "'\(path) \($0)'" }
   }
 
   /// Nil if all names need too many changes.

@@ -57,6 +57,14 @@ struct Contacts {
     return .changed(kept: kept, news: news)
   }
 
+  /// Forgets an address of any device. Returns all that remain of those that had it.
+  mutating func forget(address: String) -> [DeviceID: [String]] {
+    let rest = addresses.filter { $0.value.contains(address) }
+      .mapValues { $0.filter { $0 != address } }
+    for (device, kept) in rest { addresses[device] = kept.isEmpty ? nil : kept }
+    return rest
+  }
+
   /// Returns whether the device had an address.
   mutating func forget(_ device: DeviceID) -> Bool {
     changes[device] = nil

@@ -114,6 +114,15 @@ struct Coverage {
   var askAt: UInt64?
 
   /// When a vector last changed.
+  /// The data that a member lacked when it was last up to date with all earlier data.
+  private struct Lag {
+    /// By the wall clock.
+    var sinceMilliseconds: UInt64
+    var vectors: [StoreIdentifier: [ChainID: UInt64]]
+  }
+
+  /// For the status alone.
+  private var lags: [DeviceID: Lag] = [:]
   private var roseAt: [StoreIdentifier: UInt64] = [:]
   private var nextLookAt: UInt64 = 0
   private var leftBehind: [DeviceID] = []
@@ -146,6 +155,7 @@ struct Coverage {
     }
     for device in devices {
       (known[device], meetings[device], shown[device]) = (nil, nil, nil)
+      lags[device] = nil
     }
     known = known.mapValues { stores in
       stores.mapValues {
@@ -233,6 +243,23 @@ struct Coverage {
     guard let known = known[device]?[store] else { return nil }
     let count = vector.reduce(0) { $0 + $1.value - min($1.value, known.vector[$1.key] ?? 0) }
     return known.isBelow ? max(1, count) : count
+  }
+
+  /// Since when a device lacks something of these vectors that it still lacks, as far as this was
+  /// asked; nil: it covers them. A device that always lacks the newest writes is not late.
+  mutating func lag(
+    of device: DeviceID, behind vectors: [StoreIdentifier: [ChainID: UInt64]],
+    at milliseconds: UInt64
+  ) -> UInt64? {
+    func covers(_ vectors: [StoreIdentifier: [ChainID: UInt64]]) -> Bool {
+      vectors.allSatisfy { self.covers($0.value, of: $0.key, device) }
+    }
+    if covers(vectors) {
+      lags[device] = nil
+    } else if lags[device].map({ covers($0.vectors) }) ?? true {
+      lags[device] = Lag(sinceMilliseconds: milliseconds, vectors: vectors)
+    }
+    return lags[device]?.sinceMilliseconds
   }
 
   /// Whether a device has all of a vector.

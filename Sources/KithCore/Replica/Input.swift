@@ -132,6 +132,8 @@ package enum Input: Sendable {
   /// This new device pulls everything from its inviter. So far only its own records say that it is
   /// a member.
   case join(SessionID, Inviter)
+  /// A person takes back an address, `host:port`.
+  case forgetAddress(String)
   case connected(SessionID, SessionPeer)
   /// Decoded, with its signatures checked.
   case received(SessionID, InboundMessage)

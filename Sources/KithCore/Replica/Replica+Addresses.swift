@@ -16,6 +16,15 @@ extension Replica {
     contacts.note(contacts.meet(device, at: link.peer.address), of: device, from: id)
   }
 
+  /// Forgets an address here. A peer that remembers it may tell it again.
+  mutating func forget(address: String) {
+    let rest = contacts.forget(address: address)
+    guard !rest.isEmpty else { return }
+    effects.append(
+      .persist(rest.sorted { $0.key < $1.key }.map { .setAddresses($0.key, $0.value) }))
+    effects.append(.addresses(rest))
+  }
+
   mutating func sendAddresses(on id: SessionID) {
     send(addresses: contacts.addresses, on: id)
   }

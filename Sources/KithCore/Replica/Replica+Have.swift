@@ -57,6 +57,7 @@ extension Replica {
     guard hearCoverage(have, on: id) else { return }
     noteSeen()
     if have.listsAll {
+      noteLeftOut(Set(have.stores.map(\.store)), of: device)
       links[id]?.list(have.stores.map(\.store))
       notePulled(on: id)
     }
@@ -108,6 +109,23 @@ extension Replica {
     if !adopted.isEmpty { sendHaves(only: adopted) }
   }
 
+  /// Notes which stores one side does not take, as it has ``Limits/stores``. `theirs` are all that
+  /// the other has.
+  private mutating func noteLeftOut(_ theirs: Set<StoreIdentifier>, of device: DeviceID) {
+    var leftOut = StoresLeftOut()
+    if stores.count >= Limits.stores {
+      leftOut.here = theirs.filter { stores[$0] == nil }.sorted()
+    }
+    if theirs.count >= Limits.stores {
+      // An empty store is none that anybody misses.
+      leftOut.there = stores.filter { name, store in
+        !theirs.contains(name) && !(store.log.vector.isEmpty && store.drafts.isEmpty)
+      }
+      .keys.sorted()
+    }
+    storesLeftOut[device] = leftOut == StoresLeftOut() ? nil : leftOut
+  }
+
   /// If the limits differ, both sides report it and do not sync the store.
   mutating func agreesOnPolicy(
     _ theirs: StoreHave, on id: SessionID, _ device: DeviceID
@@ -127,4 +145,12 @@ extension Replica {
     case nil: return false
     }
   }
+}
+
+/// The stores that two devices cannot exchange, by name.
+struct StoresLeftOut: Equatable {
+  /// The other's that this device does not take.
+  var here: [StoreIdentifier] = []
+  /// This device's that the other does not take.
+  var there: [StoreIdentifier] = []
 }

@@ -57,6 +57,10 @@ extension Replica {
     var behind: [StoreIdentifier: UInt64] = [:]
     for (identifier, store) in stores {
       behind[identifier] = coverage.lacking(store.log.vector, of: identifier, device)
+      if storesLeftOut[device]?.there.contains(identifier) == true {
+        // Its drafts are not even published.
+        behind[identifier] = max(1, store.log.vector.values.reduce(0, +))
+      }
     }
     return behind
   }
@@ -100,9 +104,16 @@ extension Replica {
     var status = NodeStatus(account: roster.account, device: keys.id)
     let known = roster.sortedMembers.map(\.device) + roster.sortedRevoked
     status.devices = known.sorted().compactMap(deviceStatus)
+    let vectors = stores.mapValues(\.log.vector)
+    for (index, device) in status.devices.enumerated()
+    where device.isMember && !device.isThisDevice {
+      status.devices[index].behindSinceMilliseconds = coverage.lag(
+        of: device.id, behind: vectors, at: now.wallMilliseconds)
+    }
     status.peers = links.keys.sorted().filter { links[$0]?.joiner == nil }
       .compactMap(peerStatus)
-    status.stores = stores.keys.sorted().compactMap { storeStatus($0) }
+    let ownBytes = stores.values.reduce(0) { $0 + $1.log.weights[keys.id] }
+    status.stores = stores.keys.sorted().compactMap { storeStatus($0, ownBytes: ownBytes) }
     status.isRevoked = isRevoked
     status.isBarren = isBarren
     status.keepsHistory = keepsHistory
@@ -145,13 +156,18 @@ extension Replica {
       device.software = Software.version
     } else {
       device.behind = behind(id).mapValues(\.asSigned)
+      device.storesItLeavesOut = storesLeftOut[id]?.there ?? []
+      device.storesLeftOutHere = storesLeftOut[id]?.here ?? []
       device.software = software(of: id)
       device.clockOffsetMilliseconds = clockOffsetMilliseconds(of: id)
     }
     return device
   }
 
-  private mutating func storeStatus(_ identifier: StoreIdentifier) -> NodeStatus.Store? {
+  /// `ownBytes`: of this device's change sets, in all stores.
+  private mutating func storeStatus(
+    _ identifier: StoreIdentifier, ownBytes: Int
+  ) -> NodeStatus.Store? {
     guard var store = stores[identifier], let usage = usage(of: identifier) else { return nil }
     var status = NodeStatus.Store(identifier: identifier, usage: usage)
     status.digest = store.digest().hex
@@ -163,6 +179,9 @@ extension Replica {
     status.removalsUnseenBy = removalsUnseen(in: store)
     status.isBelowHorizon = store.horizon.isBelow
     status.quarantined = store.quarantined
+    status.authorsOverLimit = store.reportedOverLimit.sorted()
+    status.isOverLimit =
+      store.log.weights[keys.id] > AuthorBudget.most(beside: ownBytes, in: store, of: keys.id)
     status.missing = store.missing
     status.heldBy = holders(of: identifier).filter(\.value).keys.sorted()
     status.policyMismatches = links.values.filter { $0[identifier].isMismatched }

@@ -24,6 +24,8 @@ package struct Replica: Sendable {
   package var parcelsBeforeFold = Limits.parcelsBeforeFold
   var links: [SessionID: Link] = [:]
   var contacts = Contacts()
+  /// Devices of which a session showed that one side has no room for the other's stores.
+  var storesLeftOut: [DeviceID: StoresLeftOut] = [:]
   var coverage: Coverage
   var counters = NodeStatus.Counters()
   /// Found by storage; the start drops it.
@@ -144,6 +146,7 @@ package struct Replica: Sendable {
     case .learn(let records): learn(records)
     case .rename(let device, let name): rename(device, to: name)
     case .revoke(let device, let staying): revoke(device, keeping: staying)
+    case .forgetAddress(let address): forget(address: address)
     case .connected(let session, let peer): connect(session, to: peer)
     case .received(let session, let message): receive(message, on: session)
     case .writable(let session, let isWritable): setWritable(isWritable, session)

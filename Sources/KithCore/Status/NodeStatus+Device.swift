@@ -33,6 +33,13 @@ extension NodeStatus {
     /// 0 means up to date. Stores that the other did not tell about are left out. Empty for this
     /// device.
     public var behind: [StoreIdentifier: UInt64] = [:]
+    /// Since when it lacks something that it still lacks, as far as this node looked, in milliseconds
+    /// since 1970; nil if it is up to date. A device of which nothing is known lacks all.
+    package var behindSinceMilliseconds: UInt64?
+    /// This device's stores that the other does not take, as it has as many as a device keeps.
+    package var storesItLeavesOut: [StoreIdentifier] = []
+    /// The other's stores that this device does not take, for the same reason.
+    package var storesLeftOutHere: [StoreIdentifier] = []
     /// Its version of Kith; nil if not met since the node was opened.
     package var software: String?
     /// Its clock less this device's at the last handshake since the node was opened, in

@@ -28,6 +28,8 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var devices: [Device] = []
   /// The sessions with other devices, oldest first.
   public var peers: [Peer] = []
+  /// The addresses at which this node calls other devices, those that a person named first.
+  package var addresses: [Address] = []
   /// The stores, by identifier.
   public var stores: [Store] = []
   /// The carriers that the device uses, by id.
@@ -103,6 +105,11 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     /// Whether the store may hold removed values, until its digest was compared with another device's.
     package var isBelowHorizon = false
     package var quarantined = 0
+    /// The devices whose change sets take more than a device keeps of one author: their newest ones
+    /// are not taken here.
+    package var authorsOverLimit: [DeviceID] = []
+    /// Whether this device is such an author for the others.
+    package var isOverLimit = false
     /// How much of the store was damaged on this disk and is still missing; nil if nothing is.
     ///
     /// Another device can return it, or a person can accept the loss. The keys are unknown.

@@ -47,6 +47,16 @@ struct AuthorBudget {
   }
 }
 
+extension AuthorBudget {
+  /// Bytes of an author that another device keeps of a store at most, if a program there has opened
+  /// it. `all`: the author's bytes in all stores.
+  static func most(beside all: Int, in store: StoreReplica, of author: DeviceID) -> Int {
+    min(
+      Limits.authorBytes - (all - store.log.weights[author]),
+      store.policy.room(factor: Limits.authorFactor))
+  }
+}
+
 /// Bytes by author, with their sum.
 struct AuthorWeights {
   /// Authors without bytes are left out.

@@ -25,6 +25,17 @@ struct DialSchedule {
     var pskIndex = 0
     var nextAddress = 0
     var triedAt: UInt64?
+    /// When the last call began, since 1970.
+    var triedMilliseconds: UInt64 = 0
+    /// The last finished calls, of current addresses.
+    var attempts: [PeerAddress: DialAttempt] = [:]
+    var ended = 0
+
+    mutating func end(at address: PeerAddress, _ failure: DialFailure?) {
+      ended += 1
+      guard addresses.contains(address) else { return }
+      attempts[address] = DialAttempt(milliseconds: triedMilliseconds, failure: failure)
+    }
 
     var address: PeerAddress { addresses[nextAddress % addresses.count] }
 
@@ -69,6 +80,41 @@ struct DialSchedule {
     guard count < NetworkLimits.staticTargets else { return false }
     entries[.address(address)] = Entry(addresses: [address])
     return true
+  }
+
+  /// Stops calling an address. Returns false if it is none of a person's.
+  mutating func removeStatic(_ address: PeerAddress) -> Bool {
+    entries.removeValue(forKey: .address(address)) != nil
+  }
+
+  /// Calls an address of a person at once, unless it is connected or being called.
+  mutating func hurry(_ address: PeerAddress) {
+    switch entries[.address(address)]?.phase {
+    case .waiting, .ourselves: entries[.address(address)]?.phase = .waiting(until: 0)
+    case .dialling, .connected, nil: break
+    }
+  }
+
+  /// All addresses that are called if need be, in order.
+  ///
+  /// - Complexity: O(*n* log *n*) in the targets.
+  var addresses: [DialledAddress] {
+    let connected = Set(sessions.values.map(\.address))
+    return entries.sorted { $0.key < $1.key }.flatMap { target, entry in
+      entry.addresses.map { address in
+        var dialled = DialledAddress(address: address)
+        if case .device(let device) = target {
+          dialled.device = device
+          dialled.isOnlyHeard = !entry.learned.contains(address)
+        }
+        dialled.key = entry.key
+        dialled.attempt = entry.attempts[address]
+        dialled.ended = entry.ended
+        dialled.isConnected = connected.contains(address.description)
+        if case .address = target, case .connected = entry.phase { dialled.isConnected = true }
+        return dialled
+      }
+    }
   }
 
   /// Tries new addresses at once. An empty list forgets the learned ones.
@@ -118,6 +164,7 @@ struct DialSchedule {
     }
     if entry.addresses != addresses {
       entry.addresses = addresses
+      entry.attempts = entry.attempts.filter { addresses.contains($0.key) }
       entry.nextAddress = 0
       entry.failures = 0
       switch entry.phase {
@@ -130,8 +177,10 @@ struct DialSchedule {
 
   // MARK: Attempts
 
+  /// `milliseconds`: the time since 1970.
+  ///
   /// - Complexity: O(*n* log *n*) in the targets.
-  mutating func takeDue(at now: UInt64) -> [Dial] {
+  mutating func takeDue(at now: UInt64, milliseconds: UInt64 = 0) -> [Dial] {
     decide(at: now)
     var dials: [Dial] = []
     var underWay = Set(entries.values.filter { $0.phase == .dialling }.map(\.address))
@@ -143,6 +192,7 @@ struct DialSchedule {
       entry.nextAddress = turn
       entry.phase = .dialling
       entry.triedAt = now
+      entry.triedMilliseconds = milliseconds
       underWay.insert(entry.address)
       dials.append(Dial(target: target, address: entry.address, pskIndex: entry.pskIndex))
       entries[target] = entry
@@ -167,10 +217,11 @@ struct DialSchedule {
     _ dial: Dial, _ failure: DialFailure, at now: UInt64, random: Double
   ) {
     guard var entry = entries[dial.target], entry.phase == .dialling else { return }
+    entry.end(at: dial.address, failure)
     switch failure {
     case .ourselves:
       entry.phase = .ourselves
-    case .unreachable, .refused:
+    case .unreachable, .refused, .anotherDevice, .noRoom:
       if failure == .refused { entry.pskIndex = (dial.pskIndex + 1) % NetworkLimits.presharedKeys }
       entry.nextAddress += 1
       entry.failures += 1
@@ -197,8 +248,9 @@ struct DialSchedule {
     guard let dial, var entry = entries[dial.target] else { return }
     if case .device = dial.target, let known = entry.key, known != key {
       sessions[id]?.target = nil
-      return failed(dial, .unreachable, at: now, random: random)
+      return failed(dial, .anotherDevice, at: now, random: random)
     }
+    entry.end(at: dial.address, nil)
     entry.key = key
     entry.pskIndex = 0
     entry.phase = .connected(id)

@@ -48,7 +48,7 @@ final class DialledConnection: DiallerHandshakeOwner {
     if error is Ourselves {
       transport.dialler.failed(dial, .ourselves)
     } else if isRefused {
-      transport.dialler.failed(dial, .unreachable)
+      transport.dialler.failed(dial, .noRoom)
     } else {
       transport.counters.update { $0.handshakeFailures += 1 }
       transport.dialler.failed(dial, .refused)

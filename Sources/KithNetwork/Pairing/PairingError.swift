@@ -62,5 +62,6 @@ package indirect enum PairingError: Error, Hashable, Sendable, CustomStringConve
     }
   }
 
-  private static let checkAddress = "check the address, and that `kith invite` is running"
+  private static let checkAddress =
+    "check the address, and that `kith invite` is running; a code or token admits one device"
 }

@@ -381,6 +381,7 @@ extension Input {
     case .learn: "in.learn"
     case .rename: "in.rename"
     case .revoke: "in.revoke"
+    case .forgetAddress: "in.forgetAddress"
     case .connected: "in.connected"
     case .received: "in.received"
     case .writable: "in.writable"

@@ -3,7 +3,7 @@
 import { app, deviceName, isSignedIn, now } from "./app.js";
 import { get, post } from "./api.js";
 import {
-  ago, byId, count, duration, h, moment, nameNode, onSubmit, openDialog, plainName, setChildren,
+  ago, byId, count, duration, h, moment, nameNode, onSubmit, openDialog, plainName, redraw, setChildren,
   setText, show, showProblem, toast,
 } from "./dom.js";
 import { stateIcon } from "./map.js";
@@ -20,6 +20,7 @@ export function renderDevices() {
   const former = devices.filter((device) => !device.isMember);
   placeCards(byId("devices"), members);
   placeCards(byId("former"), former);
+  renderVain(app.status.addresses.filter((one) => one.source === "named" && one.reason));
   for (const [id, card] of cards) {
     if (devices.some((device) => device.id === id)) continue;
     card.item.remove();
@@ -27,6 +28,24 @@ export function renderDevices() {
   }
   show(byId("former-section"), former.length > 0);
   setText(byId("former-count"), count(former.length, "former device"));
+}
+
+/** Addresses that a person named, and that lead to no device. */
+function renderVain(addresses) {
+  const list = byId("vain");
+  show(list, addresses.length > 0);
+  redraw(list, addresses.map((one) => [one.address, one.reason]), () => addresses.map((one) => h("li", {},
+    plainName(one.reason), " ",
+    h("button", { type: "button", class: "quiet", onclick: () => forget(one.address) },
+      `Forget ${plainName(one.address)}`))));
+}
+
+async function forget(address) {
+  try {
+    await post("/api/devices/forget", { address });
+  } catch (error) {
+    toast(error.message, { isError: true });
+  }
 }
 
 function placeCards(list, devices) {
@@ -99,6 +118,11 @@ function facts(device, state) {
   const address = status.peers.findLast((peer) => peer.device === device.id)?.address
     ?? device.addresses?.[0] ?? (device.isThisDevice ? status.listening?.[0] : undefined);
   if (address && device.isMember) add(nameNode(address));
+  if (state.kind === "away") {
+    for (const call of status.addresses.filter((one) => one.device === device.id && one.reason)) {
+      add(`${plainName(call.reason)}, ${ago(call.triedMilliseconds, now())}`);
+    }
+  }
   if (device.enrolledMilliseconds) add(...enrolment(device));
   return list;
 }
@@ -184,7 +208,10 @@ export function startDevices() {
   byId("meet-open").addEventListener("click", () => openDialog(byId("meet")));
   onSubmit(byId("meet"), async () => {
     const address = byId("meet-address").value.trim();
-    await post("/api/devices/meet", { address });
-    toast("The node calls that address now.");
+    const met = await post("/api/devices/meet", { address });
+    if (met.outcome !== "met") {
+      throw new Error(`${met.reason ?? `${met.address} has not answered yet`}. The node goes on trying.`);
+    }
+    toast(met.device ? ["Met ", { name: deviceName(met.device) }, "."] : `Met a device at ${met.address}.`);
   });
 }

@@ -217,8 +217,24 @@ struct ParsingTests {
       #expect(said.contains("did you mean") == (meant != nil), "\(said)")
       if let meant { #expect(said.contains(" \(meant)'?"), "\(said)") }
     }
+    for (line, meant) in [
+      ("unset x", "rm"), ("del x", "rm"), ("put a 1", "set"), ("show a", "get"),
+      ("create", "account create"), ("leave", "account leave"), ("revoke x", "devices revoke"),
+      ("rename a b", "devices rename"), ("sign-out", "account sign-out"), ("peers", "devices"),
+      ("up", "run"), ("login", "account sign-in"), ("version", "--version"), ("info", "status"),
+      ("devices remove x", "devices revoke"), ("devices add", "invite"),
+      ("carrier delete x", "carrier remove"), ("account logout", "account sign-out"),
+    ] {
+      #expect(failure(line)?.message?.hasSuffix("did you mean 'kith \(meant)'?") == true, "\(line)")
+    }
+    #expect(failure("logs")?.message?.contains("journalctl") == true)
+    #expect(
+      failure("--store other ls editor.")?.message
+        == "options stand after the command: kith ls editor. --store other")
+    #expect(failure("-d /x devices list")?.message?.hasSuffix("kith devices list -d /x") == true)
     for line in [
-      "", "help", "--help", "help set", "help devices rename", "devices", "devices --all",
+      "", "help", "--help", "-h", "--nonsense", "help set", "help devices rename", "devices",
+      "devices --all",
       "set nope 1", "get nope", "account create", "--version",
       "--generate-completion-script bash",
     ] {

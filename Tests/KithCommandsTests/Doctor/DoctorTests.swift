@@ -69,14 +69,20 @@ extension Faults {
       deinit { close(descriptor) }
     }
 
-    @Test func `a healthy host is called so, with and without a node, and nothing is left`()
+    @Test
+    func `a healthy host is called so, a node that is missing or cut off not, and nothing is left`()
       async throws
     {
       let household = try Household()
       let (one, two) = (try await household.create("one"), try await household.join("two"))
       let before = try FileManager.default.contentsOfDirectory(atPath: one.directory.path).sorted()
       let idle = try await ask(household, one.directory, "--port", "0")
-      #expect(idle.isHealthyButForNetwork, "\(idle.findings)")
+      let dead = idle.problems(of: "roster")
+      #expect(dead.count == 1 && dead[0].advice?.contains("kith run") == true, "\(idle.findings)")
+      #expect(
+        idle.findings.allSatisfy {
+          $0.verdict != "problem" || ["network", "roster"].contains($0.check)
+        }, "\(idle.findings)")
       #expect(
         try FileManager.default.contentsOfDirectory(atPath: one.directory.path).sorted() == before)
       for member in household.members { try await household.start(member) }
@@ -85,7 +91,25 @@ extension Faults {
       #expect(running.healthy, "\(running.findings)")
       #expect(running.findings.contains { $0.check == "port" && $0.seen.contains(one.address) })
       #expect(running.findings.contains { $0.check == "roster" && $0.seen.hasPrefix("1 of 1") })
+      func check(_ arguments: String...) async throws -> KithProcess.Result {
+        try await KithProcess.run(
+          ["status", "--check", "--directory", one.directory.path] + arguments, in: household.root)
+      }
+      let well = try await check("--behind", "1h")
+      #expect(well.status == 0 && well.output == "ok: 1 of 1 connected\n", "\(well)")
+      #expect(try await check("--peers", "2").status == CommandStatus.unhealthy.rawValue)
       try await household.stop(two)
+      try await eventually("it to be cut off") {
+        let alone = try await check()
+        return alone.status == CommandStatus.unhealthy.rawValue
+          && alone.output == "problem: 0 of 1 connected\n"
+      }
+      #expect(!(try await ask(household, one.directory)).problems(of: "roster").isEmpty)
+      try await household.stop(one)
+      let stopped = try await check()
+      #expect(
+        stopped.status == CommandStatus.unhealthy.rawValue
+          && stopped.output.contains("no node runs here"), "\(stopped)")
     }
 
     @Test func `a taken port is told with who has it`() async throws {

@@ -262,25 +262,49 @@ struct JudgementTests {
     let away = device("away", seen: Self.now - 29 * Self.day)
     let lost = device("lost", issued: Self.now - 31 * Self.day)
     let three = findings([own, near, away, lost], [session])
-    #expect(three.map(\.verdict) == [.good, .good, .note])
-    #expect(three[1].seen == "heard 29 days ago")
+    #expect(three.map(\.verdict) == [.good, .note, .note])
+    #expect(three[1].seen == "last heard 29 days ago")
     #expect(three[2].advice?.contains("kith devices revoke") == true)
-    #expect(findings([own, away]).map(\.verdict) == [.note, .good])
+    #expect(findings([own, away]).map(\.verdict) == [.problem, .note])
     let phantom = device("phantom", wasHeard: false)
     let never = findings([own, near, phantom], [session])
     #expect(never.map(\.verdict) == [.good, .note] && never[1].seen.hasPrefix("never heard of"))
     #expect(never[1].advice?.contains("kith devices revoke") == true)
-    // As in `status`: who exchanges nothing, or has not been heard, is not in touch.
+    // As in `status`: a device that exchanges nothing, or was not heard, is not connected.
     let idle = findings([own, near], [peer("near", isExchanging: false)])
-    #expect(idle.map(\.verdict) == [.note, .note] && idle[0].seen == "0 of 1 other in touch")
+    #expect(idle.map(\.verdict) == [.problem, .note] && idle[0].seen == "0 of 1 connected")
     #expect(idle[1].seen == "connected, not exchanging")
     let silent = device("near", isConnected: true, seen: Self.now - 41_000)
     let unheard = findings([own, silent], [session])
-    #expect(unheard[0].seen == "0 of 1 other in touch" && unheard[1].seen == "silent for 41 s")
+    #expect(unheard[0].seen == "0 of 1 connected" && unheard[1].seen == "silent for 41 s")
     let stopped = check.findings((), of: patient(.opened(report(devices: [own, near]))))
-    #expect(stopped.map(\.verdict) == [.unknown])
+    #expect(stopped.map(\.verdict) == [.problem] && stopped[0].advice?.contains("kith run") == true)
+    let single = check.findings((), of: patient(.opened(report(devices: [own]))))
+    #expect(single.map(\.verdict) == [.note])
     let blind = check.findings((), of: patient(.failed(KithError(.damaged, ""))))
     #expect(blind.map(\.verdict) == [.unknown])
+  }
+
+  @Test func `a device that is cut off is told why, unless a carrier works`() {
+    let check = RosterCheck()
+    let (own, away) = (device("own", isSelf: true), device("away", seen: Self.now - 5_000))
+    var status = report(devices: [own, away])
+    var call = NodeStatus.Address(address: "192.0.2.7:4114", source: .remembered, device: away.id)
+    (call.triedMilliseconds, call.outcome) = (Self.now - 20_000, .noAnswer)
+    var typo = NodeStatus.Address(address: "typo.invalid:4114", source: .named)
+    (typo.outcome, typo.reason) = (.unknownHost, "no address is known for typo.invalid\u{1B}")
+    status.addresses = [typo, call]
+    let findings = check.findings((), of: running(status))
+    #expect(findings.map(\.verdict) == [.problem, .note, .note])
+    #expect(findings[1].seen == "last heard 5 s ago; 192.0.2.7:4114: no answer (20 s ago)")
+    #expect(findings[1].advice?.contains("TCP port 4114") == true)
+    #expect(findings[2].seen == "no address is known for typo.invalid\\u{1b}")
+    #expect(findings[2].advice?.contains("kith devices forget typo.invalid:4114") == true)
+    status.carriers = [NodeStatus.Carrier(kind: "folder", location: "/nas", isShared: false)]
+    #expect(check.findings((), of: running(status)).map(\.verdict) == [.note, .note, .note])
+    status.carriers = []
+    status.problems = [.init(name: "clocksDiffer", message: "Wrong.", device: nil, path: nil)]
+    #expect(check.findings((), of: running(status))[0].advice?.contains("clock") == true)
   }
 
   @Test func `other versions are worth a note`() {
@@ -323,6 +347,7 @@ struct JudgementTests {
     #expect(verdicts(.init()) == [.good])
     #expect(verdicts(.init(ufw: false)) == [.good])
     #expect(verdicts(.init(hasKernelRules: true)) == [.note])
+    #expect(verdicts(.init(hasKernelRules: nil)) == [.unknown])
     for (allows, verdict) in [(true, .good), (false, .note), (nil, .note)]
       as [(Bool?, Finding.Verdict)]
     {
@@ -349,8 +374,16 @@ struct JudgementTests {
     let zone = #"<zone><port protocol="tcp" port="4114"/><port port="53" protocol="udp"/></zone>"#
     #expect(FirewallCheck.firewalldAllows(4114, zone: zone))
     #expect(!FirewallCheck.firewalldAllows(53, zone: zone))
-    #expect(FirewallCheck.hasRules("nf_tables 303104 12 nft_ct, Live 0x0\n"))
-    #expect(!FirewallCheck.hasRules("nf_tables 303104 0 - Live 0x0\nxt_tables 1 5 - Live 0x0\n"))
+    let builtIn = "kernel/net/netfilter/nf_tables.ko\nkernel/fs/ext4/ext4.ko\n"
+    for (modules, builtIn, hasRules) in [
+      ("nf_tables 303104 12 nft_ct, Live 0x0\n", nil, true),
+      ("nf_tables 303104 0 - Live 0x0\nxt_tables 1 5 - Live 0x0\n", nil, false),
+      ("ext4 1 5 - Live 0x0\n", builtIn, nil), ("ext4 1 5 - Live 0x0\n", nil, false),
+      ("ext4 1 5 - Live 0x0\n", "kernel/fs/xfs/xfs.ko\n", false), (nil, builtIn, nil),
+      (nil, nil, nil), ("", nil, nil),
+    ] as [(String?, String?, Bool?)] {
+      #expect(FirewallCheck.hasRules(modules: modules, builtIn: builtIn) == hasRules)
+    }
   }
 
   // MARK: Report

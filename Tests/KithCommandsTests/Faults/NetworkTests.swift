@@ -181,7 +181,7 @@ extension Faults {
       try await household.start(household.members[1], peers: ["10.78.0.1:\(alpha.port)"])
       func isInTouch() async throws -> Bool {
         let status = try await household.run(alpha, "status")
-        return status.output.contains("1 of 1 in touch")
+        return status.output.contains("1 of 1 connected")
       }
       try await eventually("both to be in touch") { try await isInTouch() }
       try bridge.unplug(1)

@@ -37,6 +37,18 @@ struct CreatingTests {
     #expect(again.status == 0 && again.output.contains("recovery key"), "\(again)")
   }
 
+  @Test func `a path that is too long for a node's socket is refused before there is an account`()
+    async throws
+  {
+    let household = try Household()
+    let directory = household.root.appending(path: String(repeating: "x", count: 100))
+    let made = try await KithProcess.run(
+      ["account", "create", "--directory", directory.path], in: household.root)
+    #expect(made.status == CommandStatus.unreachable.rawValue, "\(made)")
+    #expect(made.talk.contains("at most 107 are possible"), "\(made)")
+    #expect(!FileManager.default.fileExists(atPath: directory.path))
+  }
+
   /// Whether a thread of a process is in `write` (number 1 or 64) on standard output.
   private static func isWriting(_ process: Int32) -> Bool {
     let tasks = "/proc/\(process)/task"

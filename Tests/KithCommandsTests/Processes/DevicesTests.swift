@@ -46,7 +46,7 @@ struct DevicesTests {
         && known?.behind.isEmpty == false && known?.software != nil
     }
     let text = try await household.run(one, "devices").output
-    #expect(text.contains("in touch") && text.contains("everything"), "\(text)")
+    #expect(text.contains("connected") && text.contains("everything"), "\(text)")
     try await household.stop(two)
   }
 
@@ -63,6 +63,30 @@ struct DevicesTests {
     #expect(idle.status == CommandStatus.unreachable.rawValue, "\(idle)")
     for member in household.members { try await household.start(member, peers: []) }
     try await household.awaitMeeting()
+    // What came of it is said, listed and taken back.
+    for (place, reason) in [
+      ("nohost.invalid", "no address is known for nohost.invalid"),
+      ("127.0.0.1:1", "nothing listens at 127.0.0.1:1"), (two.address, "is this device itself"),
+    ] {
+      let vain = try await household.run(two, "devices", "meet", place)
+      #expect(vain.status == CommandStatus.unreachable.rawValue, "\(vain)")
+      #expect(vain.talk.contains(reason) && vain.talk.contains("kith devices forget"), "\(vain)")
+    }
+    let listed = try await household.run(two, "devices", "addresses").output
+    #expect(listed.contains("no such host") && listed.contains(one.address), "\(listed)")
+    let doctor = try await household.run(two, "doctor").output
+    #expect(doctor.contains("called nohost.invalid:4114, as named"), "\(doctor)")
+    try await eventually("the log to say so") {
+      two.process?.saidSoFar.contains("an address leads to no device address=nohost.invalid")
+        == true
+    }
+    for place in ["nohost.invalid", "127.0.0.1:1", one.address] {
+      #expect(try await household.run(two, "devices", "forget", place).status == 0)
+    }
+    let rest = try await household.run(two, "devices", "addresses").output
+    #expect(!rest.contains("nohost") && !rest.contains(one.address), "\(rest)")
+    let unknown = try await household.run(two, "devices", "forget", "nohost.invalid")
+    #expect(unknown.status == CommandStatus.notFound.rawValue)
     for wrong in ["", "host:0", "::1"] {
       let refused = try await household.run(two, "devices", "meet", wrong)
       #expect(refused.status == CommandStatus.usage.rawValue, "\(wrong): \(refused)")

@@ -55,6 +55,9 @@ struct HarmlessReportsTests {
     desktop.addresses = ["192.0.2.7:4114"]
     desktop.behind = [StoreIdentifier("default")!: 3]
     desktop.clockOffsetMilliseconds = 5
+    desktop.behindSinceMilliseconds = 1_000
+    desktop.storesItLeavesOut = [StoreIdentifier("other")!]
+    desktop.storesLeftOutHere = [StoreIdentifier("another")!]
     desktop.isConnected = true
     var lost = NodeStatus.Device(id: id(12), name: "lost")
     lost.wasHeard = false
@@ -66,6 +69,11 @@ struct HarmlessReportsTests {
     status.peers = [
       .init(device: id(11), address: "192.0.2.7:4114", isDialled: true, isExchanging: true)
     ]
+    var typo = NodeStatus.Address(address: "typo.invalid:4114", source: .named)
+    var call = NodeStatus.Address(address: "192.0.2.9:4114", source: .remembered, device: id(12))
+    (typo.triedMilliseconds, typo.outcome, typo.reason) = (1_000, .failed, "no such thing")
+    (call.triedMilliseconds, call.outcome, call.reason) = (1_000, .noAnswer, "no answer")
+    status.addresses = [typo, call]
     var store = NodeStatus.Store(
       identifier: StoreIdentifier("default")!,
       usage: .init(bytes: 1_000, keys: 26, policy: .standard))
@@ -73,6 +81,7 @@ struct HarmlessReportsTests {
     store.heldBy = [id(11)]
     store.policyMismatches = [id(11)]
     store.removalsUnseenBy = [id(11)]
+    store.authorsOverLimit = [id(11)]
     status.stores = [store]
     var failing = NodeStatus.Carrier(kind: "webdav", location: "https://x/", isShared: true)
     failing.problem = "The server says no."
@@ -170,6 +179,8 @@ struct HarmlessReportsTests {
     let now: UInt64 = 1_020_000
     let store = try #require(StoreIdentifier("default"))
     let devices = DevicesReport(status: status, showsRevoked: true, nowMilliseconds: now)
+    let addresses = AddressesReport(status: status, nowMilliseconds: now)
+    let check = StatusCheck(status, peers: 2, behind: 0, nowMilliseconds: now)
     let carriers = CarriersReport(status: status, nowMilliseconds: now)
     let clock = ClockReport(status: status)
     let all = StatusReport(status: status, nowMilliseconds: now)
@@ -204,7 +215,9 @@ struct HarmlessReportsTests {
       .init(account: AccountID(Digest256 { $0[0] = 1 }), directory: hostile, isSignedIn: true)
     ])
     var reports: [(String, (Style) -> String)] = [
-      ("status", all.text), ("devices", devices.text), ("carrier list", carriers.text),
+      ("status", all.text), ("devices", devices.text),
+      ("devices addresses", addresses.text), ("status --check", check.text),
+      ("carrier list", carriers.text),
       ("clock", clock.text), ("stores", stores.text), ("history", history.text),
       ("unshown", unshown.text), ("ls -l", entries.table), ("ls", { _ in entries.keys }),
       ("account create", account.text), ("account list", accounts.text),
@@ -215,13 +228,15 @@ struct HarmlessReportsTests {
           SyncShortfall(
             report: SyncReport(
               complete: [], incomplete: status.devices.map(\.id), hasUnpublishedWrites: true),
-            status: status, store: store
+            status: status, store: store, nowMilliseconds: now
           ).description
         }
       ),
     ]
     for (name, document) in [
-      ("status", all.document), ("devices", devices.document), ("carrier list", carriers.document),
+      ("status", all.document), ("devices", devices.document),
+      ("devices addresses", addresses.document), ("status --check", check.document),
+      ("carrier list", carriers.document),
       ("clock", clock.document), ("stores", stores.document), ("history", history.document),
       ("unshown", unshown.document), ("ls", entries.document), ("accounts", accounts.document),
     ] {

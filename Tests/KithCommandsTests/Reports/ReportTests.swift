@@ -2,6 +2,7 @@ import Foundation
 import Kith
 import KithCore
 import KithCrypto
+import KithTerminal
 import Testing
 
 @testable import KithCommands
@@ -109,7 +110,7 @@ struct ReportTests {
         account    ab00000000000000
         directory  /home/me/kith
         node       running as process 4711, listening on [::]:4114
-        peers      1 of 2 in touch
+        peers      1 of 2 connected
         discovery  1 device heard on lo, eth0
         clock      synchronised
 
@@ -146,7 +147,7 @@ struct ReportTests {
     report.status.discovery?.links.removeAll { !$0.isLoopback }
     let text = report.text(.plain)
     #expect(text.contains("discovery  1 device heard on this host alone, and no other network\n"))
-    #expect(text.contains("peers      0 of 2 in touch\n"))
+    #expect(text.contains("peers      0 of 2 connected\n"))
     #expect(Self.status.state(of: Self.desktop, now: 1_041_999).text == "silent for 41 s")
   }
 
@@ -167,22 +168,69 @@ struct ReportTests {
     #expect(!line.contains("null"))
   }
 
-  @Test func `devices for people`() {
-    let report = DevicesReport(status: Self.status, nowMilliseconds: 1_020_000)
-    let names = [Self.laptop, Self.desktop, Self.server].map(\.fingerprint)
+  private static func called(
+    _ address: String, _ source: NodeStatus.Address.Source, _ device: DeviceID?,
+    _ outcome: NodeStatus.Address.Outcome
+  ) -> NodeStatus.Address {
+    var called = NodeStatus.Address(address: address, source: source, device: device)
+    (called.triedMilliseconds, called.outcome, called.reason) = (1_000_000, outcome, "it failed")
+    return called
+  }
+
+  @Test func `devices for people, by name`() {
+    var report = DevicesReport(status: Self.status, nowMilliseconds: 1_020_000)
     #expect(
       report.text(.plain) == """
-        DEVICE         FINGERPRINT          STATE          ENROLLED  BY               HEARD  \
-        HAS         VERSION   CLOCK  ADDRESS
-        laptop         \(names[0])  this device  17 min ago  creation                           \
-         1.2
-        desktop\\u{1b}  \(names[1])  in touch     17 min ago  laptop        20 s ago  \
-        everything  1.2      -12 ms  192.0.2.7:4114
-        server         \(names[2])  away         17 min ago  recovery key     never             \
-                          [2001:db8::1]:4114
+        DEVICE         STATE           HEARD  HAS         ADDRESS
+        desktop\\u{1b}  connected    20 s ago  everything  192.0.2.7:4114
+        laptop         this device
+        server         away            never              [2001:db8::1]:4114
+
+        1 of 2 connected; not known: server
 
         Never heard of: server. If none of your devices is that, as where joining broke off, take \
         it out: kith devices revoke
+        """)
+    report.isLong = true
+    let names = [Self.desktop, Self.laptop, Self.server].map(\.fingerprint)
+    let lines = report.text(.plain).split(separator: "\n").map(String.init)
+    #expect(
+      lines[0].hasSuffix("FINGERPRINT            ENROLLED  BY            VERSION   CLOCK  ADDRESS"))
+    for (line, name) in zip(lines.dropFirst(), names) { #expect(line.contains(name)) }
+    for text in ["laptop        1.2      -12 ms", "creation", "recovery key"] {
+      #expect(report.text(.plain).contains(text), "\(text)")
+    }
+    report.isLong = false
+    let narrow = report.text(Style(isColoured: false, columns: 60)).split(separator: "\n")
+    #expect(narrow.prefix(4).allSatisfy { Columns.width(String($0)) <= 60 })
+  }
+
+  @Test func `devices that lack something are named, alone on request, and why one is away`() {
+    var status = Self.status
+    status.devices[1].behind = [StoreIdentifier("default")!: 3]
+    status.addresses = [
+      Self.called("typo.invalid:4114", .named, nil, .unknownHost),
+      Self.called("192.0.2.9:4114", .remembered, Self.id(12), .noAnswer),
+    ]
+    var report = DevicesReport(status: status, nowMilliseconds: 1_020_000)
+    let text = report.text(.plain)
+    #expect(text.contains("1 of 2 connected; behind: desktop\\u{1b}; not known: server\n"))
+    #expect(text.contains("192.0.2.9:4114: no answer (20 s ago)\n"))
+    #expect(
+      text.contains("typo.invalid:4114: no such host (20 s ago); to stop calling it: kith devices"))
+    report.isOnlyBehind = true
+    #expect(!report.text(.plain).contains("laptop"))
+    #expect(
+      !report.document.text().contains("laptop") && report.document.text().contains("desktop"))
+    status.processID = nil
+    #expect(
+      DevicesReport(status: status, nowMilliseconds: 0).text(.plain)
+        .contains("no node runs, so no device is connected; start it: kith run"))
+    #expect(
+      AddressesReport(status: status, nowMilliseconds: 1_020_000).text(.plain) == """
+        ADDRESS            DEVICE  FROM          CALLED  RESULT
+        typo.invalid:4114          named       20 s ago  no such host
+        192.0.2.9:4114     server  remembered  20 s ago  no answer
         """)
   }
 

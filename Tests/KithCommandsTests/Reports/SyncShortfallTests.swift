@@ -31,7 +31,7 @@ struct SyncShortfallTests {
     SyncShortfall(
       report: SyncReport(
         complete: complete, incomplete: lacking, hasUnpublishedWrites: isUnpublished),
-      status: status, store: store, wanted: wanted
+      status: status, store: store, wanted: wanted, nowMilliseconds: 20_000
     ).description
   }
 
@@ -40,6 +40,11 @@ struct SyncShortfallTests {
     #expect(reason(status, lacking: [b]) == "b is not connected; start its node with: kith run")
     #expect(reason(status, lacking: [b, c]).contains("b, c are not connected; start their nodes"))
     #expect(reason(status, lacking: [b], isUnpublished: true).contains("wait for a peer"))
+    var call = NodeStatus.Address(address: "192.0.2.1:4114", source: .remembered, device: b)
+    (call.triedMilliseconds, call.outcome) = (10_000, .noAnswer)
+    status.addresses = [call]
+    #expect(
+      reason(status, lacking: [b, c]).hasSuffix("; 192.0.2.1:4114: no answer (10 s ago)"))
     status.devices[0].isConnected = true
     #expect(reason(status, lacking: [b]).contains("b does not have everything yet; wait longer"))
     #expect(reason(status, lacking: []).contains("kith invite"))

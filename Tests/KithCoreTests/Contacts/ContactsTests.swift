@@ -143,4 +143,14 @@ import Testing
     let others = chosen.keys.filter { $0 != device }.sorted()
     #expect(others == Array(known.keys.sorted().prefix(others.count)))
   }
+
+  @Test func `an address is forgotten for all devices that have it`() {
+    let (a, b) = ("192.0.2.1:1", "192.0.2.2:1")
+    var contacts = Contacts([device: [a, b], other: [a], deviceKeys(3).id: [b]])
+    let rest = contacts.forget(address: a)
+    #expect(rest == [device: [b], other: []])
+    #expect(contacts.addresses == [device: [b], deviceKeys(3).id: [b]])
+    let none = contacts.forget(address: a)
+    #expect(none.isEmpty)
+  }
 }

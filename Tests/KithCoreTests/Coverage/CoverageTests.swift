@@ -557,4 +557,33 @@ import Testing
     coverage.setMembers(keys.prefix(4).map(\.id))
     #expect(compare(HeldStatements(store, digest: other, asksBut: [])) == [1, 2, 3])
   }
+
+  @Test func `a device that lacks only the newest writes is not late`() {
+    var coverage = coverage(of: 0, among: 2)
+    let (session, peer) = (SessionID(rawValue: 1), keys[1].id)
+    coverage.begin(session, with: peer, isMember: true)
+    func lag(_ sequence: UInt64, at time: UInt64) -> UInt64? {
+      coverage.lag(of: peer, behind: [store: [chain: sequence]], at: time)
+    }
+    func tell(_ sequence: UInt64) {
+      coverage.hear(
+        [chain: sequence], of: store, isWhole: true, on: session, started: time(1), at: 0
+      ) { _ in true }
+    }
+    let unheard = [lag(1, at: 10), lag(2, at: 20)]
+    #expect(unheard == [10, 10], "nothing is known of it")
+    tell(2)
+    let upToDate = lag(2, at: 30)
+    #expect(upToDate == nil)
+    // It follows, always one behind.
+    var always: [UInt64?] = []
+    for sequence in 3...6 as ClosedRange<UInt64> {
+      always.append(lag(sequence, at: sequence * 100))
+      tell(sequence)
+      always.append(lag(sequence + 1, at: sequence * 100 + 50))
+    }
+    #expect(always.last == 650)
+    let stuck = [lag(8, at: 1_000), lag(9, at: 2_000)]
+    #expect(stuck == [650, 650])
+  }
 }

@@ -46,6 +46,32 @@ import Testing
     #expect(world.devices[1].replica.stores.count == Limits.stores)
   }
 
+  @Test func `both sides name the stores that one of them does not take`() throws {
+    let world = try TestWorld(devices: 2, seed: 164)
+    for number in 1..<Limits.stores { world.perform(.open(try store(number), .standard), on: 0) }
+    let own = try (300..<304).map { try store($0) }
+    for name in own {
+      world.perform(.open(name, .standard), on: 1)
+      world.write([set("k", 1)], on: 1, in: name)
+    }
+    world.connectAll()
+    world.settle()
+    // Device 1 took what it had room for.
+    #expect(world.devices[1].replica.stores.count == Limits.stores)
+    func told(_ index: Int) throws -> NodeStatus.Device {
+      try #require(world.devices[index].replica.status().devices.first { !$0.isThisDevice })
+    }
+    let (first, second) = (try told(0), try told(1))
+    #expect(first.storesLeftOutHere == own && first.storesItLeavesOut == [])
+    #expect(second.storesItLeavesOut == own && second.storesLeftOutHere.count == own.count)
+    #expect(own.allSatisfy { second.behind[$0] == 1 }, "it does not have everything")
+    let alone = try TestWorld(devices: 2, seed: 165)
+    alone.connectAll()
+    alone.settle()
+    let status = alone.devices[0].replica.status()
+    #expect(status.devices.allSatisfy { $0.storesItLeavesOut.isEmpty })
+  }
+
   @Test func `a have of many large vectors goes in several messages, and says the same`() throws {
     let world = try TestWorld(devices: 1, seed: 162)
     let device = world.devices[0].keys.id

@@ -77,14 +77,16 @@ struct FoundAddressesTests {
         ])
     // Hearsay, however much of it, leaves it first.
     schedule.failed(
-      Dial(target: .device(device), address: address, pskIndex: 0), .unreachable, at: 1_000,
+      Dial(target: .device(device), address: address, pskIndex: 0), .unreachable(.nothingListens),
+      at: 1_000,
       random: 1)
     let many = try (10..<30).map { try PeerAddress("198.51.100.\($0)") }
     schedule.setLearned(many, of: device, key: key)
     #expect(schedule.takeDue(at: 2_000).map(\.address) == [address])
     // A device that is gone from the link is dialled at the address at which it was met.
     schedule.failed(
-      Dial(target: .device(device), address: address, pskIndex: 0), .unreachable, at: 2_000,
+      Dial(target: .device(device), address: address, pskIndex: 0), .unreachable(.nothingListens),
+      at: 2_000,
       random: 1)
     schedule.setFound([], of: device, key: nil, isNew: false, at: 300_000)
     #expect(schedule.takeDue(at: 300_000).map(\.address) == [many[0]])
@@ -102,7 +104,7 @@ struct FoundAddressesTests {
       schedule.setFound([source], of: device, key: key, isNew: true, at: now)
       for dial in schedule.takeDue(at: now) {
         dials += 1
-        schedule.failed(dial, .unreachable, at: now, random: 1)
+        schedule.failed(dial, .unreachable(.nothingListens), at: now, random: 1)
       }
     }
     #expect(dials <= 1_800 / 5 + 10)
@@ -118,7 +120,7 @@ struct FoundAddressesTests {
       }
       for dial in schedule.takeDue(at: now) {
         dials += 1
-        schedule.failed(dial, .unreachable, at: now, random: 1)
+        schedule.failed(dial, .unreachable(.nothingListens), at: now, random: 1)
       }
     }
     #expect((4...11).contains(dials))
@@ -128,7 +130,7 @@ struct FoundAddressesTests {
     var schedule = DialSchedule()
     schedule.setFound([address], of: device, key: key, isNew: true, at: 1_000)
     let dial = try #require(schedule.takeDue(at: 1_000).first)
-    schedule.failed(dial, .unreachable, at: 1_000, random: 1)
+    schedule.failed(dial, .unreachable(.nothingListens), at: 1_000, random: 1)
     #expect(schedule.nextDue() == 1_250)
     schedule.setFound([address], of: device, key: key, isNew: false, at: 1_100)
     #expect(schedule.nextDue() == 1_250)

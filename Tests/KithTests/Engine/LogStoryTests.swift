@@ -42,6 +42,16 @@ struct LogStoryTests {
     ]
   }
 
+  /// The desktop's address, which leads nowhere, and one that a person named.
+  private static let unreached = changing { status in
+    status.addresses = [
+      NodeStatus.Address(address: "typo.invalid:4114", source: .named),
+      NodeStatus.Address(address: "192.0.2.7:4114", source: .remembered, device: desktop),
+    ]
+    (status.addresses[0].outcome, status.addresses[0].reason) = (.unknownHost, "none")
+    (status.addresses[1].outcome, status.addresses[1].reason) = (.noAnswer, "silence")
+  }
+
   private static let differences: [(NodeStatus, NodeStatus, [LogLine])] = [
     (alone, alone, []),
     (
@@ -50,6 +60,15 @@ struct LogStoryTests {
     ),
     (connected, connected, []),
     (connected, alone, [LogLine(.disconnected, device: desktop)]),
+    (
+      alone, unreached,
+      [
+        LogLine(.unreached, ["address": "typo.invalid:4114", "reason": "none"]),
+        LogLine(
+          .unreached, device: desktop, ["address": "192.0.2.7:4114", "reason": "silence"]),
+      ]
+    ),
+    (unreached, unreached, []),
     (
       changing { $0.devices.removeLast() },
       changing { $0.devices[1].enroller = .device(laptop) },

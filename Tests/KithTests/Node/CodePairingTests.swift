@@ -129,7 +129,8 @@ struct CodePairingTests {
       #expect(
         error?.message
           == "nobody at \(address) takes a code now, nothing listens at "
-          + "127.0.0.1:\(options.pairingPort); check the address, and that `kith invite` is running."
+          + "127.0.0.1:\(options.pairingPort); check the address, and that `kith invite` is running; "
+          + "a code or token admits one device."
       )
     }
     try first.close()

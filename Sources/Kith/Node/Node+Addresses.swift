@@ -1,0 +1,139 @@
+internal import KithCore
+internal import KithNetwork
+
+extension Node {
+  /// Throws `network`, naming the right form, if a text is no peer's address, or the most, if there
+  /// are too many.
+  package static func checkPeers(_ texts: [String]) throws(KithError) {
+    _ = try peerAddresses(texts)
+  }
+
+  /// The addresses of `Configuration.peers`; throws as ``checkPeers(_:)``.
+  static func peerAddresses(_ texts: [String]) throws(KithError) -> [PeerAddress] {
+    var addresses: [PeerAddress] = []
+    for text in texts { addresses.append(try peerAddress(text)) }
+    guard Set(addresses).count <= NetworkLimits.staticTargets else { throw tooManyPeers }
+    return addresses
+  }
+
+  /// The address as the status shows it: with its port.
+  package static func addressText(_ text: String) throws(KithError) -> String {
+    try peerAddress(text).description
+  }
+
+  private static func peerAddress(_ text: String) throws(KithError) -> PeerAddress {
+    do throws(PeerAddressError) {
+      return try PeerAddress(text)
+    } catch {
+      throw KithError(.network, "\(error)", path: nil, cause: error)
+    }
+  }
+
+  private static var tooManyPeers: KithError {
+    KithError(
+      .network,
+      "A node takes at most \(NetworkLimits.staticTargets) addresses of peers. Name fewer: devices "
+        + "tell each other the rest.")
+  }
+
+  /// Adds an address to those of `Configuration.peers` until the node stops, calls it at once, and
+  /// waits until that call ends or the time passes.
+  ///
+  /// - Returns: The address, with the outcome of the call; without one if the call goes on.
+  func meet(_ text: String, waiting wait: Duration) async throws(KithError) -> NodeStatus.Address {
+    let address = try Self.peerAddress(text)
+    guard let transport = transport.withLock({ $0 }) else {
+      throw KithError(.notRunning, "The node does not run.")
+    }
+    let before = transport.named(address)?.ended ?? 0
+    guard transport.addTarget(address) else { throw Self.tooManyPeers }
+    transport.hurry(address)
+    let isOver: @Sendable () -> Bool = {
+      transport.named(address).map { $0.isConnected || $0.ended > before } ?? true
+    }
+    let isInTime = await engine.progress.wait(timeout: wait, until: isOver)
+    var named = transport.named(address) ?? DialledAddress(address: address)
+    if !isInTime { named.attempt = nil }
+    return status(of: named)
+  }
+
+  /// Stops calling an address, and forgets it; durable on return.
+  func forget(address text: String) async throws(KithError) {
+    let address = try Self.peerAddress(text)
+    transport.withLock { $0 }?.removeTarget(address)
+    try await engine.changeMembership(.forgetAddress(address.description))
+    engine.progress.raise()
+  }
+
+  /// The addresses that this node calls, and those that it remembers.
+  ///
+  /// - Complexity: O(*n* log *n*) in the addresses.
+  func addresses(beside devices: [NodeStatus.Device]) -> [NodeStatus.Address] {
+    let dialled = transport.withLock { $0 }?.dialledAddresses ?? []
+    var addresses = dialled.map(status)
+    let known = Set(addresses.map { [$0.address, $0.device?.hex] })
+    for device in devices where device.isMember && !device.isThisDevice {
+      for text in device.addresses where !known.contains([text, device.id.hex]) {
+        addresses.append(
+          NodeStatus.Address(address: text, source: .remembered, device: device.id))
+      }
+    }
+    return addresses
+  }
+
+  private func status(of dialled: DialledAddress) -> NodeStatus.Address {
+    let source: NodeStatus.Address.Source =
+      dialled.device == nil ? .named : dialled.isOnlyHeard ? .heard : .remembered
+    let met = dialled.key.flatMap { key in engine.read { $0.roster.device(withTransportKey: key) } }
+    var status = NodeStatus.Address(
+      address: dialled.address.description, source: source,
+      device: dialled.device ?? met)
+    status.triedMilliseconds = dialled.attempt?.milliseconds
+    if dialled.isConnected {
+      status.outcome = .met
+    } else if let attempt = dialled.attempt {
+      status.outcome = attempt.failure.map(NodeStatus.Address.Outcome.init) ?? .met
+      status.reason = attempt.failure?.words(of: dialled.address)
+    }
+    return status
+  }
+}
+
+extension Transport {
+  /// An address that a person named, with its last call.
+  fileprivate func named(_ address: PeerAddress) -> DialledAddress? {
+    dialledAddresses.first { $0.device == nil && $0.address == address }
+  }
+}
+
+extension NodeStatus.Address.Outcome {
+  fileprivate init(_ failure: DialFailure) {
+    self =
+      switch failure {
+      case .unreachable(.nothingListens): .nothingListens
+      case .unreachable(.noAnswer): .noAnswer
+      case .unreachable(.noRoute), .unreachable(.unsupported): .noRoute
+      case .unreachable(.unknownHost): .unknownHost
+      case .unreachable: .failed
+      case .refused: .notOfAccount
+      case .anotherDevice: .anotherDevice
+      case .noRoom: .noRoom
+      case .ourselves: .thisDevice
+      }
+  }
+}
+
+extension DialFailure {
+  /// The beginning of a sentence, without a capital letter.
+  fileprivate func words(of address: PeerAddress) -> String {
+    switch self {
+    case .unreachable(let reason):
+      NetworkFailure(host: address.host, port: address.port, reason: reason).description
+    case .refused:
+      "\(address) answers, but not as a device of this account: another account or program is there"
+    case .anotherDevice: "another device of the account answers at \(address)"
+    case .noRoom: "this node has no room for another session (it takes \(NetworkLimits.sessions))"
+    case .ourselves: "\(address) is this device itself"
+    }
+  }
+}
