@@ -28,9 +28,9 @@ extension Node: NodeAccess {
       }
       try await engine.settle(
         engine.accept(known, operations, expecting: expected, origin: origin))
-    case .commitEach(let store, let transactions):
+    case .commitEach(let store, let transactions, let policy):
       guard transactions.count <= LocalLimits.transactions else { throw .malformedControl }
-      return .written(try await write(transactions, to: store, as: origin))
+      return .written(try await write(transactions, to: store, policy, as: origin))
     case .status:
       transport.withLock { $0 }?.probeQuietSessions()
       return .status(try status.json)
@@ -94,14 +94,15 @@ extension Node: NodeAccess {
 
   /// Writes transactions, each accepted or refused alone; durable on return.
   private func write(
-    _ transactions: [[KithCore.Operation]], to store: String, as origin: WriteOrigin
+    _ transactions: [[KithCore.Operation]], to store: String, _ policy: Policy,
+    as origin: WriteOrigin
   ) async throws(KithError) -> [KithError?] {
     var known: StoreIdentifier?
     var refused: [KithError?] = []
     // The first transaction that writes something may create the store.
     for operations in transactions {
       do throws(KithError) {
-        known = try storeToWrite(store, operations, expecting: .none)
+        known = try storeToWrite(store, operations, expecting: .none, policy)
         if known != nil { break }
         refused.append(nil)
       } catch {
@@ -118,7 +119,8 @@ extension Node: NodeAccess {
 
   /// The store of a transaction, created if it is new; nil if there is nothing to write.
   private func storeToWrite(
-    _ store: String, _ operations: [KithCore.Operation], expecting expected: ExpectedValues
+    _ store: String, _ operations: [KithCore.Operation], expecting expected: ExpectedValues,
+    _ policy: Policy = .standard
   ) throws(KithError) -> StoreIdentifier? {
     if let known = try existing(store, isLooking: false) {
       return operations.isEmpty ? nil : known.identifier
@@ -129,10 +131,10 @@ extension Node: NodeAccess {
       }.get()
     }
     // Neither a refused transaction nor a removal creates a store.
-    var trial = TrialStore()
+    var trial = TrialStore(values: [:], usage: Usage(bytes: 0, keys: 0, policy: policy))
     try trial.write(operations)
     guard operations.contains(where: { $0.value != nil }) else { return nil }
-    return try self.store(store).identifier
+    return try self.store(store, policy: policy).identifier
   }
 
   /// A store of the account, under its current limits; nil if nobody has written to it or opened

@@ -57,9 +57,11 @@ extension NodeAccess {
   }
 
   /// Writes transactions in order, each accepted or refused alone; all are durable on return. At
-  /// most 64 in one call. Returns the error of each; nil: it is written.
+  /// most 64 in one call. The policy counts for a new store. Returns the error of each; nil: it is
+  /// written.
   package func write(
-    each transactions: [[(key: String, value: PropertyListValue?)]], in store: String
+    each transactions: [[(key: String, value: PropertyListValue?)]], in store: String,
+    policy: Policy = .standard
   ) async throws(KithError) -> [KithError?] {
     var operations: [[KithCore.Operation]] = []
     var outcomes: [KithError?] = []
@@ -74,7 +76,7 @@ extension NodeAccess {
     guard !operations.isEmpty else { return outcomes }
     guard
       case .written(let count, let refused) = try await perform(
-        .commitEach(store: store, operations)), count == operations.count
+        .commitEach(store: store, operations, policy: policy)), count == operations.count
     else { throw .malformedControl }
     var number = 0
     for index in outcomes.indices where outcomes[index] == nil {

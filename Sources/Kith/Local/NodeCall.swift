@@ -15,8 +15,8 @@ package enum NodeCall: Codable, Sendable {
   case commit(
     store: String, operations: [KithCore.Operation], expecting: ExpectedValues = .none)
   /// Writes transactions, each accepted or refused alone, with one flush of the disk. Creates the
-  /// store, if it writes a value. Answer: `written`.
-  case commitEach(store: String, [[KithCore.Operation]])
+  /// store with the policy, if it writes a value. Answer: `written`.
+  case commitEach(store: String, [[KithCore.Operation]], policy: Policy = .standard)
   case status
   /// Answer: `devices`.
   case dependents(DeviceID)

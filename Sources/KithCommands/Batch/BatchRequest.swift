@@ -150,7 +150,7 @@ private struct BatchMembers {
   private static func value(
     _ node: JSONNode, ofKey key: String
   ) throws(CommandFailure) -> PropertyListValue {
-    do throws(ValueJSONError) {
+    do throws(NotAValue) {
       return try ValueJSON.value(node)
     } catch {
       throw CommandFailure(.refused, "\"\(Columns.printable(key, limit: 80))\": \(error)")

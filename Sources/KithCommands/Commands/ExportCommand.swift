@@ -26,10 +26,12 @@ struct ExportCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let (identifier, entries, isLacking) = try await options.withNode(reads: true) { node in
+    let (identifier, entries, forms, isLacking) = try await options.withNode(reads: true) {
+      node in
       let name = try await store.existing(at: node)
       let shown = try await node.shown(in: name)
-      return (name, shown.values.entries, shown.isLacking)
+      let forms = format == .dconf ? try await DconfTypes.forms(of: name, at: node) : [:]
+      return (name, shown.values.entries, forms, shown.isLacking)
     }
     var leftOut: [String] = []
     switch format {
@@ -37,8 +39,11 @@ struct ExportCommand: AsyncParsableCommand {
       let document = ExportDocument(store: identifier, entries: entries)
       try options.console.data((options.json ? document.versioned : document.plain).text())
     case .dconf:
-      let document = DconfDocument(entries: entries)
-      try options.console.data(document.text)
+      let document = DconfDocument(entries: entries, forms: forms)
+      // Values have no such characters, but a key's name may.
+      try options.console.data(
+        Terminal.hasOutput ? Columns.readable(document.text, indent: "") : document.text)
+      warn(guessed: document.guessed)
       leftOut = document.skipped
     }
     guard !isLacking else {
@@ -52,6 +57,20 @@ struct ExportCommand: AsyncParsableCommand {
       let keys = leftOut.map { "\"\(Columns.printable($0))\"" }.joined(separator: ", ")
       throw CommandFailure(.refused, "left out, because dconf has no such keys: \(keys)")
     }
+  }
+}
+
+extension ExportCommand {
+  private static let keysInWarning = 5
+
+  private func warn(guessed: [String]) {
+    guard !guessed.isEmpty else { return }
+    let keys = guessed.prefix(Self.keysInWarning).map { Columns.printable($0, limit: 80) }
+    let rest = guessed.count - keys.count
+    options.console.warn(
+      "no dump told the dconf types of \(Humane.count(guessed.count, "value")), which are written as "
+        + "their values' usual ones; a program ignores a value of another type: "
+        + keys.joined(separator: ", ") + (rest > 0 ? " and \(Humane.count(rest)) more" : ""))
   }
 }
 

@@ -8,8 +8,8 @@ struct ImportCommand: AsyncParsableCommand {
     commandName: "import",
     abstract: "Import JSON, a property list (XML, binary) or a `dconf dump`.",
     discussion: """
-      Writes each key by itself. Names refused keys with the reason; the status is then 3. Of a \
-      dconf dump, the key \(DconfDocument.textsKey) keeps types for kith export --format dconf.
+      Writes each key by itself. Names refused keys with the reason; the status is then 3. The \
+      account keeps the types of a dconf dump, for kith export --format dconf.
 
       Keys longer than \(Policy.standard.keyBytes) bytes need a store that was made for them: \
       --store NAME --key-bytes NUMBER creates one, on all devices. Programs must open it with the \

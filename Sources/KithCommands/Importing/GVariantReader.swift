@@ -12,10 +12,20 @@ import KithCore
 /// | array, tuple, lone dictionary entry | array |
 /// | dictionary | dictionary; keys that are not strings by their text |
 /// | variant `<…>`, `just …` | its content |
-/// | `nothing` | refused |
+/// | `nothing` | an empty array; refused if its type is unknown, or an empty array is also a value of it |
 struct GVariantReader {
   /// Nested containers and variants.
   static let maximumDepth = 128
+
+  /// A value and its type, with `*` for what is unknown.
+  private struct Typed {
+    var value: PropertyListValue
+    var type: String
+    /// See ``GVariantText``; nil: the type says it.
+    var form: PropertyListValue?
+
+    var wholeForm: PropertyListValue { form ?? .string(type.replacing("*", with: "s")) }
+  }
 
   private let bytes: [UInt8]
   private var position = 0
@@ -24,69 +34,98 @@ struct GVariantReader {
     bytes = Array(text.utf8)
   }
 
-  mutating func read() throws(ImportError) -> PropertyListValue {
-    let value = try value(type: nil, depth: 0)
+  /// Returns the value and the form that writes it with the same types (``GVariantText``).
+  mutating func read() throws(ImportError) -> (value: PropertyListValue, form: PropertyListValue) {
+    let typed = try value(nil, depth: 0)
     skipSpace()
     guard position == bytes.count else { throw error("nothing may follow the value") }
-    return value
+    return (typed.value, typed.wholeForm)
   }
 
-  /// Reads a value. `type` is GVariant's type string, if the text has one.
-  private mutating func value(
-    type: Substring?, depth: Int
-  ) throws(ImportError) -> PropertyListValue {
+  /// Whether `nothing` of this type is told from each value.
+  static func canBeNothing(_ type: String) -> Bool { !"am({".contains(type.first ?? "a") }
+
+  /// `expected` is the type, if the text gave it before.
+  private mutating func value(_ expected: String?, depth: Int) throws(ImportError) -> Typed {
     guard depth <= Self.maximumDepth else { throw error("nested too deep") }
     skipSpace()
+    if let expected, expected.first == "m", peek != UInt8(ascii: "@") {
+      return try maybe(expected, depth: depth + 1)
+    }
     switch peek {
     case nil: throw error("the text ends where a value should be")
     case UInt8(ascii: "@"):
+      let start = position
       position += 1
       let type = word { !Self.space.contains($0) }
-      return try value(type: type[...], depth: depth + 1)
-    case UInt8(ascii: "'"), UInt8(ascii: "\""): return .string(try string())
-    case UInt8(ascii: "["): return try array(type: type, depth: depth + 1)
+      guard GVariantType.isValid(type) else { throw error("`@\(type)` is no type", at: start) }
+      return try value(type, depth: depth + 1)
+    case UInt8(ascii: "'"), UInt8(ascii: "\""):
+      let type = expected.flatMap { "og".contains($0) ? $0 : nil } ?? "s"
+      return Typed(value: .string(try string()), type: type)
+    case UInt8(ascii: "["): return try array(expected, depth: depth + 1)
     case UInt8(ascii: "("):
-      return .array(try list(end: UInt8(ascii: ")"), type: nil, depth: depth + 1))
-    case UInt8(ascii: "{"): return try dictionary(depth: depth + 1)
+      let parts = try list(
+        end: UInt8(ascii: ")"), GVariantType.members(expected ?? "") ?? [], depth: depth + 1)
+      return Self.container("(\(parts.map(\.type).joined()))", parts)
+    case UInt8(ascii: "{"): return try dictionary(expected, depth: depth + 1)
     case UInt8(ascii: "<"):
       position += 1
-      let inner = try value(type: nil, depth: depth + 1)
+      let inner = try value(nil, depth: depth + 1)
       try expect(UInt8(ascii: ">"))
-      return inner
+      let isUsual = inner.wholeForm == .string(GVariantText.usualType(inner.value))
+      return Typed(
+        value: inner.value, type: "v", form: isUsual ? nil : .array(["v", inner.wholeForm]))
     case UInt8(ascii: "b")
     where bytes.dropFirst(position + 1).first.map(Self.quotes.contains) == true:
       position += 1
-      return .data(Data(try quoted(isBytestring: true)))
-    default: return try wordValue(type: type, depth: depth)
+      return Typed(value: .data(Data(try quoted(isBytestring: true))), type: "^ay")
+    default: return try wordValue(expected, depth: depth)
     }
   }
 
+  private mutating func maybe(_ type: String, depth: Int) throws(ImportError) -> Typed {
+    let start = position
+    let some = String(type.dropFirst())
+    if take(word: "nothing") {
+      guard Self.canBeNothing(some) else {
+        throw error(
+          "`nothing` of the type \(type) has no counterpart among values", at: start, isText: true)
+      }
+      return Typed(value: .array([]), type: type)
+    }
+    _ = take(word: "just")
+    let inner = try value(some, depth: depth)
+    return Typed(
+      value: inner.value, type: type, form: inner.form.map { .array([.string(type), $0]) })
+  }
+
   /// Reads a value that begins with a letter, a digit or a sign.
-  private mutating func wordValue(
-    type: Substring?, depth: Int
-  ) throws(ImportError) -> PropertyListValue {
+  private mutating func wordValue(_ expected: String?, depth: Int) throws(ImportError) -> Typed {
     let start = position
     let text = word { Self.wordBytes.contains($0) }
     switch text {
-    case "true": return true
-    case "false": return false
-    case "nothing": throw error("`nothing` is the absence of a value", at: start)
-    case "just": return try value(type: nil, depth: depth + 1)
-    case "boolean", "string", "objectpath", "signature":
-      return try value(type: nil, depth: depth + 1)
-    case "double": return try value(type: "d", depth: depth + 1)
-    case "byte", "int16", "uint16", "int32", "uint32", "handle", "int64", "uint64":
-      return try value(type: "x", depth: depth + 1)
+    case "true": return Typed(value: true, type: "b")
+    case "false": return Typed(value: false, type: "b")
+    case "nothing": throw error("`nothing` has no type here", at: start, isText: true)
+    case "just":
+      let inner = try value(nil, depth: depth + 1)
+      let type = "m" + inner.type
+      return Typed(
+        value: inner.value, type: type, form: inner.form.map { .array([.string(type), $0]) })
     case "": throw error("expected a value")
-    default: return try number(text, isDouble: type == "d", at: start)
+    default:
+      if let type = GVariantType.named(text) { return try value(type, depth: depth + 1) }
+      return try number(text, expected, at: start)
     }
   }
 
   private func number(
-    _ text: String, isDouble: Bool, at start: Int
-  ) throws(ImportError) -> PropertyListValue {
+    _ text: String, _ expected: String?, at start: Int
+  ) throws(ImportError) -> Typed {
     let unsigned = text.first == "-" || text.first == "+" ? text.dropFirst() : text[...]
     let sign = text.first == "-" ? "-" : ""
+    let isDouble = expected == "d"
     // As in C: 0x starts a hexadecimal number, 0 an octal one.
     let (digits, radix): (Substring, Int) =
       if unsigned.hasPrefix("0x") || unsigned.hasPrefix("0X") {
@@ -103,9 +142,19 @@ struct GVariantReader {
       }
     if isInteger, !(isDouble && radix == 10) {
       guard let integer = Int64(sign + digits, radix: radix) else {
-        throw error("the integer \(text) is not within \(Int64.min) to \(Int64.max)", at: start)
+        throw error(
+          "the integer \(text) is not within \(Int64.min) to \(Int64.max)", at: start, isText: true)
       }
-      return isDouble ? .double(Double(integer)) : .integer(integer)
+      if isDouble { return Typed(value: .double(Double(integer)), type: "d") }
+      let letter = expected?.first ?? (GVariantType.int32.contains(integer) ? "i" : "x")
+      if let (name, range) = GVariantType.integers[letter] {
+        guard range.contains(integer) else {
+          throw error(
+            "a \(name) must be within \(range.lowerBound) to \(range.upperBound)", at: start)
+        }
+        return Typed(value: .integer(integer), type: String(letter))
+      }
+      return Typed(value: .integer(integer), type: "i")
     }
     let isSpecial = ["inf", "infinity", "nan"].contains(unsigned.lowercased())
     let beginsAsNumber = unsigned.first.map { $0 == "." || $0.isWholeNumber } ?? false
@@ -115,73 +164,117 @@ struct GVariantReader {
     else {
       throw error("`\(text)` is no value", at: start)
     }
-    return .double(double)
+    return Typed(value: .double(double), type: "d")
   }
 
-  private mutating func array(
-    type: Substring?, depth: Int
-  ) throws(ImportError) -> PropertyListValue {
-    let isBytes = type == "ay" || beginsWithByte
-    let element = type?.first == "a" ? type?.dropFirst() : nil
-    let values = try list(end: UInt8(ascii: "]"), type: element, depth: depth)
-    guard isBytes else { return .array(inheriting(values)) }
+  private mutating func array(_ expected: String?, depth: Int) throws(ImportError) -> Typed {
+    let known = expected == "^ay" ? "y" : expected.flatMap { GVariantType.element($0, of: "a") }
+    var parts = try list(
+      end: UInt8(ascii: "]"), known.map { [$0] } ?? [], isArray: true, depth: depth)
+    guard let first = parts.first else {
+      let type = "a" + (known ?? "*")
+      return Typed(value: type == "ay" ? .data(Data()) : .array([]), type: type)
+    }
+    // One double makes all of them doubles.
+    if parts.contains(where: { $0.type == "d" }) {
+      parts = parts.map { part in
+        guard case .integer(let integer) = part.value else { return part }
+        return Typed(value: .double(Double(integer)), type: "d")
+      }
+    }
+    let element =
+      parts.first { $0.type.contains("^") }?.type ?? known
+      ?? parts.first { !$0.type.contains("*") }?.type ?? first.type
+    guard element == "y" else {
+      return Self.container("a" + element, parts, element: element)
+    }
     var data = Data()
-    for value in values {
-      guard case .integer(let integer) = value, let byte = UInt8(exactly: integer) else {
+    for part in parts {
+      guard case .integer(let integer) = part.value, let byte = UInt8(exactly: integer) else {
         throw error("a byte must be within 0 to 255")
       }
       data.append(byte)
     }
-    return .data(data)
+    return Typed(value: .data(data), type: "ay")
   }
 
-  /// GVariant's printer marks only an array's first element with the type: if any is a double, all
-  /// are.
-  private func inheriting(_ values: [PropertyListValue]) -> [PropertyListValue] {
-    let hasDouble = values.contains { if case .double = $0 { true } else { false } }
-    guard hasDouble else { return values }
-    return values.map {
-      if case .integer(let integer) = $0 { .double(Double(integer)) } else { $0 }
+  /// `element`: the type of all parts.
+  private static func container(
+    _ type: String, _ parts: [Typed], element: String? = nil
+  ) -> Typed {
+    let isPlain = parts.allSatisfy { part in
+      part.form == nil && [nil, part.type].contains(part.type.contains("*") ? nil : element)
     }
+    return Typed(
+      value: .array(parts.map(\.value)), type: type,
+      form: isPlain ? nil : .array([.string(type)] + parts.map(\.wholeForm)))
   }
 
+  /// `types` are the members' types; that of an array is its only element, and otherwise the first
+  /// member's.
   private mutating func list(
-    end: UInt8, type: Substring?, depth: Int
-  ) throws(ImportError) -> [PropertyListValue] {
+    end: UInt8, _ types: [String], isArray: Bool = false, depth: Int
+  ) throws(ImportError) -> [Typed] {
     position += 1
-    var values: [PropertyListValue] = []
+    var parts: [Typed] = []
     while true {
       skipSpace()
-      if take(end) { return values }
-      if !values.isEmpty {
+      if take(end) { return parts }
+      if !parts.isEmpty {
         try expect(UInt8(ascii: ","))
         skipSpace()
-        if end == UInt8(ascii: ")"), values.count == 1, take(end) { return values }  // (1,)
+        if end == UInt8(ascii: ")"), parts.count == 1, take(end) { return parts }  // (1,)
       }
-      values.append(try value(type: type, depth: depth))
+      let expected: String?
+      if isArray {
+        expected = types.first ?? parts.first { !$0.type.contains("*") }?.type
+      } else {
+        expected = types.indices.contains(parts.count) ? types[parts.count] : nil
+      }
+      parts.append(try value(expected, depth: depth))
     }
   }
 
-  private mutating func dictionary(depth: Int) throws(ImportError) -> PropertyListValue {
+  private mutating func dictionary(_ expected: String?, depth: Int) throws(ImportError) -> Typed {
     position += 1
+    var (keyType, valueType): (String?, String?)
+    if let (key, value) = expected.flatMap(GVariantType.entry) {
+      (keyType, valueType) = (key, value)
+    } else if let pair = expected.flatMap(GVariantType.members), pair.count == 2 {
+      (keyType, valueType) = (pair[0], pair[1])
+    }
     var members: [String: PropertyListValue] = [:]
+    var forms: [String: PropertyListValue] = [:]
+    var isPlain = true
     while true {
       skipSpace()
-      if take(UInt8(ascii: "}")) { return .dictionary(members) }
+      if take(UInt8(ascii: "}")) {
+        let type = "a{\(keyType ?? "s")\(valueType ?? "v")}"
+        return Typed(
+          value: .dictionary(members), type: type,
+          form: isPlain ? nil : .array([.string(type), .dictionary(forms)]))
+      }
       if !members.isEmpty { try expect(UInt8(ascii: ",")) }
-      let key = try value(type: nil, depth: depth)
+      let key = try value(keyType, depth: depth)
       skipSpace()
       if members.isEmpty, take(UInt8(ascii: ",")) {
         // {'key', value}: an entry without a dictionary.
-        let value = try value(type: nil, depth: depth)
+        let value = try value(valueType, depth: depth)
         try expect(UInt8(ascii: "}"))
-        return .array([key, value])
+        return Self.container("{\(key.type)\(value.type)}", [key, value])
       }
       try expect(UInt8(ascii: ":"))
-      let value = try value(type: nil, depth: depth)
-      guard members.updateValue(value, forKey: ValueText.text(key)) == nil else {
-        throw error("the key `\(ValueText.text(key))` occurs twice in one dictionary")
+      let value = try value(valueType, depth: depth)
+      let name = ValueText.text(key.value)
+      guard members.updateValue(value.value, forKey: name) == nil else {
+        throw error(
+          "the key `\(name)` occurs twice in one dictionary, or an equivalent one does",
+          isText: true)
       }
+      forms[name] = value.wholeForm
+      isPlain = isPlain && value.form == nil
+      keyType = keyType ?? key.type
+      if valueType?.contains("*") ?? true { valueType = value.type }
     }
   }
 }
@@ -261,11 +354,6 @@ extension GVariantReader {
 
   private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-  /// Whether an array starts here with `byte` before its first element.
-  private var beginsWithByte: Bool {
-    bytes.dropFirst(position + 1).drop { Self.space.contains($0) }.starts(with: Array("byte ".utf8))
-  }
-
   private mutating func skipSpace() {
     while let byte = peek, Self.space.contains(byte) { position += 1 }
   }
@@ -282,12 +370,24 @@ extension GVariantReader {
     return true
   }
 
+  /// Takes a whole word.
+  private mutating func take(word: String) -> Bool {
+    let start = position
+    if self.word({ Self.wordBytes.contains($0) }) == word { return true }
+    position = start
+    return false
+  }
+
   private mutating func expect(_ byte: UInt8) throws(ImportError) {
     skipSpace()
     guard take(byte) else { throw error("expected \(Character(Unicode.Scalar(byte)))") }
   }
 
-  private func error(_ reason: String, at position: Int? = nil) -> ImportError {
-    ImportError("column \((position ?? self.position) + 1) of the value: \(reason)")
+  /// `isText`: the text is GVariant's, but no value has the content.
+  private func error(
+    _ reason: String, at position: Int? = nil, isText: Bool = false
+  ) -> ImportError {
+    ImportError(
+      "column \((position ?? self.position) + 1) of the value: \(reason)", isText: isText)
   }
 }

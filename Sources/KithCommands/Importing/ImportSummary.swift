@@ -18,6 +18,8 @@ package struct ImportSummary: Equatable, Sendable {
   /// First the keys without a value, then those that the store refused, each in the order of the
   /// file.
   var refused: [Refused]
+  /// What was imported, but not wholly.
+  var warning: String?
   var isDryRun: Bool
   var seconds: Double
 
@@ -35,6 +37,7 @@ package struct ImportSummary: Equatable, Sendable {
         " " + style(.strong, Columns.printable(item.key)) + "  " + Columns.printable(item.reason)
       }
     }
+    if let warning { lines.append(style(.warning, Columns.printable(warning))) }
     if let longest = longKeys.max() {
       lines.append(
         "\(Humane.count(longKeys.count, "key")) would fit in a new store for longer keys: "
@@ -61,7 +64,7 @@ package struct ImportSummary: Equatable, Sendable {
             "code": .string($0.code), "key": .string($0.key), "reason": .string($0.reason),
           ])
         }),
-      "seconds": .double(seconds, places: 6),
+      "seconds": .double(seconds, places: 6), "warning": .string(warning),
     ])
   }
 }

@@ -5,9 +5,12 @@ extension ImportedFile {
   /// Takes the keys of a key file with values in GVariant's text format. A key is its section's path,
   /// a slash, and its name: `org/gnome/desktop/interface/clock-format`. Under `[/]` it is only the
   /// name.
-  mutating func takeDconf(_ data: Data) throws(ImportError) {
+  ///
+  /// Unless it `isCertain` that the file is a dump, a value that is no GVariant text refuses the
+  /// whole file: it is an INI file.
+  mutating func takeDconf(_ data: Data, isCertain: Bool) throws(ImportError) {
     var section: String?
-    var lineOfKey: [Key: Int] = [:]
+    var foreign: ImportError?
     for (index, line) in data.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated()
     {
       let number = index + 1
@@ -19,7 +22,12 @@ extension ImportedFile {
         guard text.hasSuffix("]"), text.utf8.count > 2 else {
           throw ImportError("line \(number): a section must be written as [path/of/section]")
         }
-        section = text.dropFirst().dropLast().split(separator: "/").joined(separator: "/")
+        let path = text.dropFirst().dropLast()
+        guard !path.contains("["), !path.contains("]") else {
+          throw ImportError(
+            "line \(number): no section of dconf is \(text.prefix(80)); this is an INI file")
+        }
+        section = path.split(separator: "/").joined(separator: "/")
         continue
       }
       guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
@@ -30,22 +38,25 @@ extension ImportedFile {
       }
       let name = String(text[..<equals]).trimmed
       let key = section.isEmpty ? name : section + "/" + name
-      if let first = lineOfKey.updateValue(number, forKey: Key(key)) {
-        add(key) { throw ImportError("line \(number): the key was already given in line \(first)") }
-        continue
-      }
-      let original = String(text[text.index(after: equals)...]).trimmed
+      var form: PropertyListValue?
       add(key) {
-        var reader = GVariantReader(original)
-        do throws(ImportError) { return try reader.read() } catch {
-          throw ImportError("line \(number): \(error)")
+        var reader = GVariantReader(String(text[text.index(after: equals)...]).trimmed)
+        do throws(ImportError) {
+          let read = try reader.read()
+          form = read.form
+          return read.value
+        } catch {
+          let error = ImportError("line \(number): \(error)", isText: error.isText)
+          if !error.isText { foreign = foreign ?? error }
+          throw error
         }
       }
-      if let entry = entries.last, entry.key == prefix + key,
-        GVariantText.text(entry.value) != original
-      {
-        texts[entry.key] = original
-      }
+      forms[Key(prefix + key)] = form
+    }
+    if let foreign, !isCertain {
+      throw ImportError(
+        "the file is no dump of dconf, but perhaps an INI file: \(foreign). If it is a damaged dump, "
+          + "--format dconf imports the other keys")
     }
   }
 }

@@ -6,9 +6,10 @@ extension ImportedFile {
   mutating func takeJSON(_ data: Data) throws(ImportError) {
     let root: JSONNode
     do throws(JSONSyntaxError) {
-      var reader = JSONReader(Array(data), allowsComments: true)
+      var reader = JSONReader(Array(data), isFile: true)
       root = try reader.read()
     } catch {
+      if Self.isOldPropertyList(data) { throw .oldPropertyList }
       throw ImportError("the file is not valid JSON: \(error)")
     }
     guard case .object(var members) = root else {
@@ -39,6 +40,20 @@ extension ImportedFile {
     }
     return values
   }
+}
+
+extension ImportedFile {
+  /// Whether a text has assignments, as `defaults read` prints.
+  private static func isOldPropertyList(_ data: Data) -> Bool {
+    let text = String(decoding: data.prefix(4_096), as: UTF8.self)
+    return text.contains(#/[{;(]\s*("[^"]*"|[\w.$\/-]+)\s*=[^=]/#)
+  }
+}
+
+extension ImportError {
+  static let oldPropertyList = ImportError(
+    "this is the old text form of a property list, which `defaults read` prints; convert it with "
+      + "`plutil -convert xml1`, or save it with `defaults export`")
 }
 
 extension JSONNode {

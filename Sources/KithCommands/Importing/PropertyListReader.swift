@@ -1,91 +1,86 @@
 import Foundation
 import KithCore
 
-extension ImportedFile {
-  /// Takes one key for each member of the dictionary.
-  mutating func takePropertyList(_ data: Data) throws(ImportError) {
-    let root: Any
-    do {
-      root = try PropertyListReader.object(data)
-    } catch {
-      throw ImportError("the file is not a valid property list: \(error)")
+/// A property list as its file has it: nothing is dropped, replaced or rounded.
+indirect enum PropertyListNode {
+  case value(PropertyListValue)
+  /// Damaged, or without a counterpart among values; for people, such as "`AAE` is not base64".
+  case invalid(String)
+  case array([PropertyListNode])
+  /// In the order of the file. A key may occur twice.
+  case dictionary([(key: String, node: PropertyListNode)])
+
+  func value() throws(NotAValue) -> PropertyListValue {
+    switch self {
+    case .value(let value): return value
+    case .invalid(let reason): throw NotAValue(reason)
+    case .array(let nodes):
+      var values: [PropertyListValue] = []
+      for (index, node) in nodes.enumerated() {
+        do throws(NotAValue) { values.append(try node.value()) } catch {
+          throw error.inside("[\(index)]")
+        }
+      }
+      return .array(values)
+    case .dictionary(let members):
+      return .dictionary(try .distinct(members) { node throws(NotAValue) in try node.value() })
     }
-    guard let members = root as? [String: Any] else {
-      throw ImportError(
-        "the top level of the property list is \(PropertyListReader.kindName(root)) where a "
-          + "dictionary is needed")
-    }
-    for (key, object) in members.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) })
-    {
-      add(key) { try PropertyListReader.value(object) }
+  }
+
+  /// With its article.
+  var kindName: String {
+    switch self {
+    case .value(.bool): "a bool"
+    case .value(.integer), .value(.double): "a number"
+    case .value(.date): "a date"
+    case .value(.data): "data"
+    case .value(.string): "a string"
+    case .value(.array), .array: "an array"
+    case .value(.dictionary), .dictionary: "a dictionary"
+    case .invalid(let reason): "no value: \(reason)"
     }
   }
 }
 
 enum PropertyListReader {
+  /// Nested containers. A store's own limit is lower.
+  static let maximumDepth = 512
+
   static func value(_ data: Data) throws -> PropertyListValue {
-    try value(try object(data))
+    try node(ImportFormat.utf8(data)).value()
   }
 
-  static func object(_ data: Data) throws(ImportError) -> Any {
-    // Foundation would also read the older format without markup, in which any word is a string.
+  /// Throws if the file as a whole cannot be read. A value in it that is damaged becomes an invalid
+  /// node.
+  static func node(_ data: Data) throws(ImportError) -> PropertyListNode {
+    // Not the older format without markup, in which any word is a string.
     guard (try? ImportFormat.detect(data)) == .plist else {
       throw ImportError("it begins neither as XML nor as a binary property list")
     }
-    try BinaryPropertyListBounds.check(data)
-    do {
-      return try PropertyListSerialization.propertyList(from: data, options: [], format: nil)
+    guard data.starts(with: Array("bplist".utf8)) else {
+      var reader = XMLPropertyListReader(Array(data))
+      return try reader.read()
+    }
+    var reader = try BinaryPropertyListReader(data)
+    return try reader.read()
+  }
+}
+
+extension ImportedFile {
+  /// Takes one key for each member of the dictionary.
+  mutating func takePropertyList(_ data: Data) throws(ImportError) {
+    let root: PropertyListNode
+    do throws(ImportError) {
+      root = try PropertyListReader.node(data)
     } catch {
-      let cocoa = error as NSError
-      let detail = cocoa.userInfo["NSDebugDescription"] as? String
-      throw ImportError(detail ?? cocoa.localizedDescription)
+      throw ImportError("the file is not a valid property list: \(error)")
     }
-  }
-
-  static func value(_ object: Any) throws(ImportError) -> PropertyListValue {
-    // No `as? Bool`: it would also accept the number 1.
-    switch object {
-    case let string as String: return .string(string)
-    case let date as Date: return .date(date)
-    case let data as Data: return .data(data)
-    case let number as NSNumber: return try value(number)
-    case let objects as [Any]:
-      var values: [PropertyListValue] = []
-      for object in objects { values.append(try value(object)) }
-      return .array(values)
-    case let members as [String: Any]:
-      var values: [String: PropertyListValue] = [:]
-      for (key, object) in members { values[key] = try value(object) }
-      return .dictionary(values)
-    default:
-      throw ImportError("\(kindName(object)) has no counterpart among a store's values")
+    guard case .dictionary(let members) = root else {
+      throw ImportError(
+        "the top level of the property list is \(root.kindName) where a dictionary is needed")
     }
-  }
-
-  private static func value(_ number: NSNumber) throws(ImportError) -> PropertyListValue {
-    // Foundation has one object each for true and false.
-    if number === NSNumber(value: true) { return .bool(true) }
-    if number === NSNumber(value: false) { return .bool(false) }
-    switch UInt8(bitPattern: number.objCType.pointee) {
-    case UInt8(ascii: "d"), UInt8(ascii: "f"): return .double(number.doubleValue)
-    case UInt8(ascii: "Q") where number.uint64Value > UInt64(Int64.max):
-      throw ImportError("the integer \(number.uint64Value) is larger than \(Int64.max)")
-    default: return .integer(number.int64Value)
-    }
-  }
-
-  /// With its article.
-  static func kindName(_ object: Any) -> String {
-    switch object {
-    case is [Any]: "an array"
-    case is [String: Any]: "a dictionary"
-    case is String: "a string"
-    case is Date: "a date"
-    case is Data: "data"
-    case is NSNumber: type(of: object) == Bool.self ? "a bool" : "a number"
-    default:
-      String(describing: type(of: object)).hasSuffix("UID")
-        ? "a UID (a reference inside a keyed archive)" : "an object of an unknown kind"
+    for (key, node) in members.sorted(by: { Key($0.key) < Key($1.key) }) {
+      add(key) { try node.value() }
     }
   }
 }

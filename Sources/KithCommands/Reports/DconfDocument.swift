@@ -2,47 +2,30 @@ import KithCore
 
 /// A store as `dconf load /` reads it: sections and keys in the order of their UTF-8 bytes.
 struct DconfDocument {
-  /// The key of a dictionary that an import writes: the texts of a dump that the values alone do not
-  /// give back (`uint32 5`, `@as []`, tuples), by their keys.
-  static let textsKey = "@dconf"
-
   /// Without a final line feed.
   let text: String
   /// The keys that dconf cannot have.
   let skipped: [String]
+  /// The keys whose types are a guess by their values.
+  let guessed: [String]
 
-  init(entries: [(key: String, value: PropertyListValue)]) {
-    let texts = Self.texts(entries.first { $0.key == Self.textsKey }?.value)
+  init(entries: [(key: String, value: PropertyListValue)], forms: [Key: PropertyListValue]) {
     var sections: [Key: [String]] = [:]
-    var skipped: [String] = []
-    for (key, value) in entries where key != Self.textsKey {
-      if let (section, name) = Self.path(of: key) {
-        let text = GVariantText.text(value, like: texts[key])
-        sections[Key(section), default: []].append("\(name)=\(text)")
-      } else {
+    var (skipped, guessed): ([String], [String]) = ([], [])
+    for (key, value) in entries {
+      guard let (section, name) = Self.path(of: key) else {
         skipped.append(key)
+        continue
       }
+      let known = forms[Key(key)].flatMap { GVariantText.text(value, as: $0) }
+      if known == nil, !GVariantText.isUsual(value) { guessed.append(key) }
+      sections[Key(section), default: []].append("\(name)=\(known ?? GVariantText.text(value))")
     }
-    self.skipped = skipped
+    (self.skipped, self.guessed) = (skipped, guessed)
     text = sections.sorted { $0.key < $1.key }.map { section, lines in
       (["[\(section.text.isEmpty ? "/" : section.text)]"] + lines).joined(separator: "\n")
     }
     .joined(separator: "\n\n")
-  }
-
-  /// Returns the dictionary after an import of these keys; nil if it stays as it was.
-  static func texts(
-    _ old: PropertyListValue?, after imported: [String], with texts: [String: String]
-  ) -> PropertyListValue? {
-    let before = Self.texts(old)
-    var kept = before
-    for key in imported { kept[key] = texts[key] }
-    return kept == before ? nil : .dictionary(kept.mapValues { .string($0) })
-  }
-
-  private static func texts(_ value: PropertyListValue?) -> [String: String] {
-    guard case .dictionary(let members) = value else { return [:] }
-    return members.compactMapValues { if case .string(let text) = $0 { text } else { nil } }
   }
 
   /// Nil if ``ImportedFile`` would not read the key back.

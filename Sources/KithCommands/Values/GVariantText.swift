@@ -1,74 +1,195 @@
 import Foundation
 import KithCore
+import KithTerminal
 
 /// Writes values in GVariant's text format, so that ``GVariantReader`` reads the same, except dates:
-/// they become strings. A list of several types becomes a tuple.
+/// they become strings.
+///
+/// A value alone does not say its GVariant type: 5 may be a `uint32`. ``GVariantReader`` returns the
+/// form that says it: a type string, or an array of a type string and of the forms inside it if
+/// there are variants whose content has not its usual type. The forms inside a dictionary are a
+/// dictionary.
 enum GVariantText {
-  private static let integers: [String: ClosedRange<Int64>] = [
-    "byte": 0...255, "int16": -0x8000...0x7FFF, "uint16": 0...0xFFFF,
-    "int32": plain, "handle": plain, "uint32": 0...0xFFFF_FFFF,
-    "int64": Int64.min...Int64.max, "uint64": 0...Int64.max,
-  ]
-  /// An integer without a type is an `int32`.
-  private static let plain = Int64(Int32.min)...Int64(Int32.max)
-
-  /// Returns the original text if it still gives the value. Of a changed integer, the type stays.
-  static func text(_ value: PropertyListValue, like original: String?) -> String {
-    // The text may come from another device: it must not have several lines.
-    guard let original, original.utf8.allSatisfy({ $0 >= 0x20 }) else { return text(value) }
-    var reader = GVariantReader(original)
-    if let old = try? reader.read(), old == value { return original }
-    if case .integer(let integer) = value, let type = original.split(separator: " ").first,
-      integers[String(type)]?.contains(integer) == true
-    {
-      return "\(type) \(integer)"
-    }
-    return text(value)
+  /// Returns the value in a form, or nil if the value does not fit it.
+  static func text(_ value: PropertyListValue, as form: PropertyListValue) -> String? {
+    text(value, form, isTyped: true, depth: 0)
   }
 
+  /// Returns the value in its usual form: an integer is an `int32` if it fits, else an `int64`; a
+  /// list of several types is a tuple, an empty one `@as []`, a date a string.
   static func text(_ value: PropertyListValue) -> String {
+    text(value, as: .string(usualType(value))) ?? "''"
+  }
+
+  /// Whether a value of this kind nearly always has its usual type.
+  static func isUsual(_ value: PropertyListValue) -> Bool {
     switch value {
-    case .bool(let bool): return "\(bool)"
-    case .integer(let integer): return plain.contains(integer) ? "\(integer)" : "int64 \(integer)"
-    case .double(let double): return double.description
-    case .string(let string): return quoted(string)
-    case .date: return quoted(ValueText.text(value))
-    case .data(let data):
-      if data.isEmpty { return "@ay []" }
-      let bytes = data.map { String(format: "0x%02x", $0) }
-      return "[byte \(bytes.joined(separator: ", "))]"
+    case .bool, .double, .string: true
     case .array(let values):
-      if values.isEmpty { return "@as []" }
-      let list = values.map { text($0) }.joined(separator: ", ")
-      return Set(values.map(typeString)).count == 1 ? "[\(list)]" : "(\(list))"
-    case .dictionary(let members):
-      if members.isEmpty { return "@a{sv} {}" }
-      let isUniform = Set(members.values.map(typeString)).count == 1
-      let list = members.sorted { Key($0.key) < Key($1.key) }.map { key, value in
-        quoted(key) + ": " + (isUniform ? text(value) : "<\(text(value))>")
-      }
-      return "{\(list.joined(separator: ", "))}"
+      !values.isEmpty && values.allSatisfy { if case .string = $0 { true } else { false } }
+    case .integer, .date, .data, .dictionary: false
     }
   }
 
-  /// GVariant's type string; integers count as one type.
-  private static func typeString(_ value: PropertyListValue) -> String {
+  static func usualType(_ value: PropertyListValue) -> String {
     switch value {
     case .bool: return "b"
-    case .integer: return "x"
+    case .integer(let integer): return GVariantType.int32.contains(integer) ? "i" : "x"
     case .double: return "d"
     case .string, .date: return "s"
     case .data: return "ay"
     case .array(let values):
-      let types = values.map(typeString)
-      guard let first = types.first else { return "as" }
-      return Set(types).count == 1 ? "a" + first : "(\(types.joined()))"
+      let types = values.map(usualType)
+      if types.isEmpty { return "as" }
+      return joined(types).map { "a" + $0 } ?? "(\(types.joined()))"
     case .dictionary(let members):
-      let types = Set(members.values.map(typeString))
-      return types.count == 1 ? "a{s\(types.joined())}" : "a{sv}"
+      return "a{s\(joined(members.values.map(usualType)) ?? "v")}"
     }
   }
 
+  /// The one type of all, in which an `int32` may be an `int64`; nil if there is none.
+  private static func joined(_ types: [String]) -> String? {
+    let all = Set(types)
+    if all.count == 1 { return types.first }
+    let wide = Set(all.map { $0.replacingOccurrences(of: "i", with: "x") })
+    return wide.count == 1 ? wide.first : nil
+  }
+
+  /// `isTyped`: the text says the type where another reader would take another one. As GLib prints
+  /// it, only the first element of an array does.
+  private static func text(
+    _ value: PropertyListValue, _ form: PropertyListValue, isTyped: Bool, depth: Int
+  ) -> String? {
+    // A form comes from another device.
+    guard depth <= GVariantReader.maximumDepth, let (type, inner) = parts(form) else { return nil }
+    func inside(_ value: PropertyListValue, _ form: PropertyListValue, _ isTyped: Bool) -> String? {
+      text(value, form, isTyped: isTyped, depth: depth + 1)
+    }
+    func innerForm(_ index: Int, _ type: String) -> PropertyListValue {
+      inner.indices.contains(index) ? inner[index] : .string(type)
+    }
+    switch (type.first, value) {
+    case ("b", .bool(let bool)): return "\(bool)"
+    case ("d", .double(let double)): return double.description
+    case ("d", .integer(let integer)):
+      return Double(exactly: integer).map(\.description)
+    case ("s", .string(let string)): return quoted(string)
+    case ("s", .date): return quoted(ValueText.text(value))
+    case ("o", .string(let string)) where isObjectPath(string):
+      return (isTyped ? "objectpath " : "") + quoted(string)
+    case ("g", .string(let string)) where GVariantType.split(string) != nil:
+      return (isTyped ? "signature " : "") + quoted(string)
+    case ("^", .data(let data)) where !data.contains(0): return bytestring(data)
+    case ("v", _):
+      let usual = PropertyListValue.string(usualType(value))
+      let content = inside(value, inner.first ?? usual, true) ?? inside(value, usual, true)
+      return content.map { "<\($0)>" }
+    case ("m", _):
+      guard let some = GVariantType.element(type, of: "m") else { return nil }
+      let prefix = isTyped ? "@\(plain(type)) " : ""
+      if value == .array([]), GVariantReader.canBeNothing(some) { return prefix + "nothing" }
+      let just = some.hasPrefix("m") ? "just " : ""
+      return inside(value, innerForm(0, some), false).map { prefix + just + $0 }
+    case ("a", .dictionary(let members)):
+      guard let (keyType, valueType) = GVariantType.entry(type) else { return nil }
+      if members.isEmpty { return isTyped ? "@\(plain(type)) {}" : "{}" }
+      let forms: [String: PropertyListValue] =
+        if case .dictionary(let forms)? = inner.first { forms } else { [:] }
+      var texts: [String] = []
+      for (key, member) in members.sorted(by: { Key($0.key) < Key($1.key) }) {
+        let isFirst = isTyped && texts.isEmpty
+        guard let keyValue = self.key(key, keyType),
+          let keyText = inside(keyValue, .string(keyType), isFirst),
+          let text = inside(member, forms[key] ?? .string(valueType), isFirst)
+        else { return nil }
+        texts.append("\(keyText): \(text)")
+      }
+      return "{\(texts.joined(separator: ", "))}"
+    case ("a", .data(let data)) where type == "ay":
+      if data.isEmpty { return isTyped ? "@ay []" : "[]" }
+      let bytes = data.map { String(format: "0x%02x", $0) }
+      return "[\(isTyped ? "byte " : "")\(bytes.joined(separator: ", "))]"
+    case ("a", .array(let values)):
+      guard let element = GVariantType.element(type, of: "a"), element != "y" else { return nil }
+      if values.isEmpty { return isTyped ? "@\(plain(type)) []" : "[]" }
+      var texts: [String] = []
+      for (index, value) in values.enumerated() {
+        guard let text = inside(value, innerForm(index, element), isTyped && index == 0) else {
+          return nil
+        }
+        texts.append(text)
+      }
+      return "[\(texts.joined(separator: ", "))]"
+    case ("(", .array(let values)), ("{", .array(let values)):
+      guard let types = GVariantType.members(type), types.count == values.count else { return nil }
+      var texts: [String] = []
+      for (index, value) in values.enumerated() {
+        guard let text = inside(value, innerForm(index, types[index]), isTyped) else { return nil }
+        texts.append(text)
+      }
+      let list = texts.joined(separator: ", ")
+      return type.hasPrefix("{") ? "{\(list)}" : texts.count == 1 ? "(\(list),)" : "(\(list))"
+    case (let letter?, .integer(let integer)):
+      guard let (name, range) = GVariantType.integers[letter], range.contains(integer) else {
+        return nil
+      }
+      let digits = letter == "y" ? String(format: "0x%02x", integer) : "\(integer)"
+      return isTyped && letter != "i" ? "\(name) \(digits)" : digits
+    default: return nil
+    }
+  }
+
+  private static func parts(
+    _ form: PropertyListValue
+  ) -> (type: String, inner: ArraySlice<PropertyListValue>)? {
+    let (type, inner): (String, ArraySlice<PropertyListValue>)
+    switch form {
+    case .string(let text): (type, inner) = (text, [])
+    case .array(let forms):
+      guard case .string(let text)? = forms.first else { return nil }
+      (type, inner) = (text, ArraySlice(Array(forms.dropFirst())))
+    default: return nil
+    }
+    return GVariantType.isValid(type) && !type.contains("*") ? (type, inner) : nil
+  }
+
+  /// The type as GLib knows it.
+  private static func plain(_ type: String) -> String { type.filter { $0 != "^" } }
+
+  /// The value of a dictionary's key, which is text.
+  private static func key(_ key: String, _ type: String) -> PropertyListValue? {
+    switch type {
+    case "s", "o", "g": .string(key)
+    case "b": key == "true" ? true : key == "false" ? false : nil
+    case "d": Double(key).map(PropertyListValue.double)
+    default: Int64(key).map(PropertyListValue.integer)
+    }
+  }
+
+  private static func isObjectPath(_ text: String) -> Bool {
+    guard text.hasPrefix("/"), text != "/" else { return text == "/" }
+    return text.dropFirst().split(separator: "/", omittingEmptySubsequences: false).allSatisfy {
+      !$0.isEmpty
+        && $0.utf8.allSatisfy { byte in
+          byte < 0x80 && (Character(Unicode.Scalar(byte)).isLetter || byte == UInt8(ascii: "_"))
+            || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+        }
+    }
+  }
+
+  private static func bytestring(_ data: Data) -> String {
+    var text = "b'"
+    for byte in data {
+      switch byte {
+      case UInt8(ascii: "'"), UInt8(ascii: "\\"): text += "\\" + String(Unicode.Scalar(byte))
+      case 0x20..<0x7F: text.unicodeScalars.append(Unicode.Scalar(byte))
+      default: text += String(format: "\\%03o", byte)
+      }
+    }
+    return text + "'"
+  }
+
+  /// Escapes what a terminal would obey, as GLib does.
   private static func quoted(_ string: String) -> String {
     let quote: Unicode.Scalar = string.unicodeScalars.contains("'") ? "\"" : "'"
     var text = String.UnicodeScalarView([quote])
@@ -79,7 +200,7 @@ enum GVariantText {
         text.append(scalar)
       case "\n": text += "\\n".unicodeScalars
       case "\t": text += "\\t".unicodeScalars
-      case _ where scalar.properties.generalCategory == .control:
+      case _ where CharacterEffect(scalar) == .obeyed:
         text += String(format: "\\u%04x", scalar.value).unicodeScalars
       default: text.append(scalar)
       }

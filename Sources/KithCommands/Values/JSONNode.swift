@@ -6,7 +6,7 @@ indirect enum JSONNode: Equatable {
   case number(String)
   case string(String)
   case array([JSONNode])
-  /// In the order of the text; no two keys are equal.
+  /// In the order of the text; no two keys are equal, except in a file (``JSONReader``).
   case object([JSONMember])
 }
 

@@ -9,13 +9,14 @@ struct JSONReader {
 
   private let bytes: [UInt8]
   private var position = 0
-  private let allowsComments: Bool
+  private let isFile: Bool
 
-  /// `bytes` may begin with a byte-order mark. `allowsComments` accepts `//` and `/* */` comments
-  /// and a trailing comma, as in editors' settings files.
-  init(_ bytes: [UInt8], allowsComments: Bool = false) {
+  /// `bytes` may begin with a byte-order mark. `isFile` accepts `//` and `/* */` comments and a
+  /// trailing comma, as in editors' settings files, and leaves it to the caller to refuse keys that
+  /// occur twice.
+  init(_ bytes: [UInt8], isFile: Bool = false) {
     self.bytes = bytes
-    self.allowsComments = allowsComments
+    self.isFile = isFile
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
   }
 
@@ -51,7 +52,7 @@ struct JSONReader {
       guard peek == UInt8(ascii: "\"") else { throw error("expected a key in double quotes") }
       let start = position
       let key = try string()
-      guard keys.insert(KeyValueStore.Key(key)).inserted else {
+      guard isFile || keys.insert(KeyValueStore.Key(key)).inserted else {
         throw error("the key \"\(key)\" occurs twice in one object", at: start)
       }
       try skipSpace()
@@ -90,7 +91,7 @@ struct JSONReader {
       throw error("expected , or \(Character(Unicode.Scalar(end)))")
     }
     try skipSpace()
-    guard allowsComments, peek == end else { return false }
+    guard isFile, peek == end else { return false }
     position += 1
     return true
   }
@@ -120,7 +121,7 @@ struct JSONReader {
     while let byte = peek {
       switch byte {
       case 0x20, 0x09, 0x0A, 0x0D: position += 1
-      case UInt8(ascii: "/") where allowsComments: try skipComment()
+      case UInt8(ascii: "/") where isFile: try skipComment()
       default: return
       }
     }

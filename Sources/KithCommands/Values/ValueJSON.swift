@@ -28,22 +28,22 @@ package enum ValueJSON {
     case dictionary = "$dictionary"
   }
 
-  /// - Throws: `JSONSyntaxError` or `ValueJSONError`.
+  /// - Throws: `JSONSyntaxError` or `NotAValue`.
   package static func value(_ text: String) throws -> PropertyListValue {
     var reader = JSONReader(Array(text.utf8))
     return try value(try reader.read())
   }
 
-  static func value(_ node: JSONNode) throws(ValueJSONError) -> PropertyListValue {
+  static func value(_ node: JSONNode) throws(NotAValue) -> PropertyListValue {
     switch node {
-    case .null: throw ValueJSONError("null is no value")
+    case .null: throw NotAValue("null is no value")
     case .bool(let bool): return .bool(bool)
     case .number(let text): return try number(text)
     case .string(let string): return .string(string)
     case .array(let nodes):
       var values: [PropertyListValue] = []
       for (index, node) in nodes.enumerated() {
-        do throws(ValueJSONError) { values.append(try value(node)) } catch {
+        do throws(NotAValue) { values.append(try value(node)) } catch {
           throw error.inside("[\(index)]")
         }
       }
@@ -58,52 +58,34 @@ package enum ValueJSON {
 
   private static func dictionary(
     _ members: [JSONMember]
-  ) throws(ValueJSONError) -> [String: PropertyListValue] {
-    var values: [String: PropertyListValue] = [:]
-    for member in members {
-      let old: PropertyListValue?
-      do throws(ValueJSONError) {
-        old = values.updateValue(try value(member.value), forKey: member.key)
-      } catch {
-        throw error.inside(".\(member.key)")
-      }
-      guard old == nil else {
-        throw ValueJSONError(
-          "the key \"\(member.key)\" has a canonically equivalent one beside it, and a dictionary "
-            + "holds only one of the two")
-      }
-    }
-    return values
+  ) throws(NotAValue) -> [String: PropertyListValue] {
+    try .distinct(members.map { ($0.key, $0.value) }) { node throws(NotAValue) in try value(node) }
   }
 
-  private static func number(_ text: String) throws(ValueJSONError) -> PropertyListValue {
+  private static func number(_ text: String) throws(NotAValue) -> PropertyListValue {
     if let integer = Int64(text) { return .integer(integer) }
     guard text.contains(where: { ".eE".contains($0) }) else {
-      throw ValueJSONError(
+      throw NotAValue(
         "the integer \(text.prefix(40)) does not fit in 64 bits; write it with .0 for a double, or "
           + "in quotes")
     }
     guard let double = Double(text), double.isFinite else {
-      throw ValueJSONError("the number \(text) is beyond the range of a double")
+      throw NotAValue("the number \(text) is beyond the range of a double")
     }
     return .double(double)
   }
 
   private static func tagged(
     _ tag: Tag, _ node: JSONNode
-  ) throws(ValueJSONError) -> PropertyListValue {
+  ) throws(NotAValue) -> PropertyListValue {
     switch (tag, node) {
     case (.date, .string(let text)):
       guard let date = ISO8601Text.date(text) else { break }
       return .date(date)
     case (.date, .number), (.date, .object):
-      // A number without a fraction is accepted too.
-      switch try value(node) {
-      case .double(let seconds): return .date(Date(timeIntervalSinceReferenceDate: seconds))
-      case .integer(let seconds):
-        return .date(Date(timeIntervalSinceReferenceDate: Double(seconds)))
-      default: break
-      }
+      // Not an integer, as Kith never writes one: MongoDB writes milliseconds since 1970 so.
+      guard case .double(let seconds) = try value(node) else { break }
+      return .date(Date(timeIntervalSinceReferenceDate: seconds))
     case (.data, .string(let text)):
       guard let data = Data(base64Encoded: text) else { break }
       return .data(data)
@@ -114,7 +96,7 @@ package enum ValueJSON {
       return .dictionary(try dictionary(members))
     default: break
     }
-    throw ValueJSONError("{\"\(tag.rawValue)\": …} is not followed by \(tag.expectation)")
+    throw NotAValue("{\"\(tag.rawValue)\": …} is not followed by \(tag.expectation)")
   }
 
   private static func specialDouble(_ text: String) -> Double? {
@@ -132,26 +114,12 @@ package enum ValueJSON {
 extension ValueJSON.Tag {
   fileprivate var expectation: String {
     switch self {
-    case .date: "an ISO 8601 date such as \"2026-11-21T10:00:00Z\", or seconds since 2001"
+    case .date:
+      "an ISO 8601 date such as \"2026-11-21T10:00:00Z\", or a double: "
+        + "seconds since 2001, such as 0.5"
     case .data: "base64 text such as \"AAEC\""
     case .double: "\"nan\", \"inf\", \"-inf\" or 16 hexadecimal digits after 0x"
     case .dictionary: "an object"
     }
-  }
-}
-
-struct ValueJSONError: Error, Equatable, CustomStringConvertible {
-  /// Such as `.window.frames[2]`; empty for the value itself.
-  private(set) var path = ""
-  let reason: String
-
-  init(_ reason: String) { self.reason = reason }
-
-  var description: String { path.isEmpty ? reason : "at \(path): \(reason)" }
-
-  fileprivate func inside(_ step: String) -> ValueJSONError {
-    var copy = self
-    copy.path = step + path
-    return copy
   }
 }

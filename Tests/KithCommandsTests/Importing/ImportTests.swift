@@ -45,13 +45,32 @@ struct ImportTests {
     #expect(value("LastScan", in: player) == .date(scan))
   }
 
-  @Test func `every Int8 is a number, and only bools are bools`() throws {
-    for number in Int8.min...Int8.max {
-      let expected = PropertyListValue.integer(Int64(number))
-      #expect(try PropertyListReader.value(number) == expected)
-      let nested: [String: Any] = ["list": [NSNumber(value: number), true, NSNumber(value: false)]]
-      #expect(try PropertyListReader.value(nested) == ["list": [expected, true, false]])
-    }
+  @Test(arguments: [PropertyListSerialization.PropertyListFormat.xml, .binary])
+  func `what Foundation writes is read as it was`(
+    format: PropertyListSerialization.PropertyListFormat
+  ) throws {
+    let numbers = (Int8.min...Int8.max).map { NSNumber(value: $0) }
+    let texts = ["", "a&<é>🧭", " x\ny\t", "ä\u{308}"]
+    let list: [String: Any] = [
+      "numbers": numbers, "bools": [NSNumber(value: true), NSNumber(value: false)],
+      "wide": [Int64.min, Int64.max, 65_536, 4_294_967_296].map { NSNumber(value: $0) },
+      "doubles": [0.1, -0.5, 1e300, .infinity].map { NSNumber(value: $0 as Double) },
+      "texts": texts, "data": [Data(), Data(0...255)],
+      "date": Date(timeIntervalSinceReferenceDate: -1),
+      "é": ["nested": [[String]](repeating: ["x"], count: 20)],
+    ]
+    let data = try PropertyListSerialization.data(
+      fromPropertyList: list, format: format, options: 0)
+    let file = try ImportedFile(data)
+    #expect(file.skipped.isEmpty && file.entries.count == list.count)
+    let integers = (Int8.min...Int8.max).map { PropertyListValue.integer(Int64($0)) }
+    #expect(value("numbers", in: file) == .array(integers))
+    #expect(value("bools", in: file) == [true, false])
+    #expect(value("wide", in: file) == [.integer(.min), .integer(.max), 65_536, 4_294_967_296])
+    #expect(value("doubles", in: file) == [0.1, -0.5, 1e300, .double(.infinity)])
+    #expect(value("texts", in: file) == .array(texts.map { .string($0) }))
+    #expect(value("data", in: file) == [.data(Data()), .data(Data(0...255))])
+    #expect(value("date", in: file) == .date(Date(timeIntervalSinceReferenceDate: -1)))
   }
 
   @Test func `property-list objects that are no values`() throws {
@@ -74,41 +93,110 @@ struct ImportTests {
     #expect(value("org/gnome/evolution/calendar/working-days", in: desktop) == working)
   }
 
-  /// The store after an import of the file.
-  private func store(_ file: ImportedFile) throws -> [(key: String, value: PropertyListValue)] {
-    let texts = try #require(
-      DconfDocument.texts(nil, after: file.entries.map(\.key), with: file.texts))
-    var entries = file.entries.map { (key: $0.key, value: $0.value) }
-    entries.append((key: DconfDocument.textsKey, value: texts))
-    return entries
+  private func export(_ file: ImportedFile) -> DconfDocument {
+    DconfDocument(entries: file.entries.map { ($0.key, $0.value) }, forms: file.forms)
   }
-
-  private func lines(_ text: String) -> [Substring] { text.split(separator: "\n").sorted() }
 
   @Test func `a desktop's settings come back as they were`() throws {
     let desktop = try file("Examples/Settings/desktop.dconf")
-    let root = URL(filePath: #filePath).appending(path: "../../../..").standardized
-    let path = root.appending(path: "Examples/Settings/desktop.dconf")
-    let document = DconfDocument(entries: try store(desktop))
-    #expect(document.skipped.isEmpty)
-    #expect(lines(document.text) == lines(try String(contentsOf: path, encoding: .utf8)))
+    let document = export(desktop)
+    #expect(document.skipped.isEmpty && document.guessed.isEmpty)
+    let again = try read(document.text)
+    #expect(again.entries.count == desktop.entries.count)
+    for entry in again.entries {
+      #expect(value(entry.key, in: desktop) == entry.value)
+      #expect(again.forms[Key(entry.key)] == desktop.forms[Key(entry.key)])
+    }
+    for line in [
+      "scaling-factor=uint32 2", "maximize=@as []", "window-size=(1130, 725)",
+      "thumbnail-limit=uint64 64", "last-backup=int64 1795255200",
+      "sources=[('xkb', 'us+altgr-intl'), ('xkb', 'is'), ('ibus', 'mozc-jp')]",
+      "locations=[<(uint32 2, <('Reykjavík', 'BIRK', true, [(1.1184, -0.3829)], "
+        + "[(1.1196, -0.3829)])>)>]",
+    ] {
+      #expect(document.text.split(separator: "\n").contains { $0 == line }, "\(line)")
+    }
   }
 
-  @Test func `a changed value keeps the type of an integer, and no text of another value`() throws {
-    let dump = try read(
-      "[a]\nbyte=byte 0x05\nlist=@as []\nn=uint32 5\nsame=uint32 5\nwide=uint32 5")
-    var entries = try store(dump)
-    let new: [String: PropertyListValue] = ["byte": 6, "list": ["x"], "n": -1, "wide": 7]
-    for (name, value) in new {
-      let index = try #require(entries.firstIndex { $0.key == "a/" + name })
-      entries[index].value = value
+  @Test func `a changed value keeps its type if it fits`() throws {
+    var dump = try read(
+      """
+      [a]
+      byte=byte 0x05
+      list=@as []
+      n=uint32 5
+      pairs=[('a', uint32 1)]
+      real=0.5
+      same=uint32 5
+      variants={'x': <uint32 5>, 'y': <@as []>}
+      wide=uint32 5
+      """)
+    let new: [String: PropertyListValue] = [
+      "byte": 6, "list": ["x"], "n": -1, "pairs": [["b", 2], ["c", 3]], "real": 2,
+      "variants": ["x": 6, "y": true, "z": 1], "wide": 7,
+    ]
+    dump.entries = dump.entries.map { entry in
+      .init(key: entry.key, value: new[String(entry.key.dropFirst(2))] ?? entry.value)
     }
+    let document = export(dump)
     #expect(
-      DconfDocument(entries: entries).text
-        == "[a]\nbyte=byte 6\nlist=['x']\nn=-1\nsame=uint32 5\nwide=uint32 7")
-    // A text that another device wrote is one line, or does not count.
-    entries = [("k", "a\n[b]\nc=1"), (DconfDocument.textsKey, ["k": "'a\n[b]\nc=1'"])]
-    #expect(DconfDocument(entries: entries).text == "[/]\nk='a\\n[b]\\nc=1'")
+      document.text == """
+        [a]
+        byte=byte 0x06
+        list=['x']
+        n=-1
+        pairs=[('b', uint32 2), ('c', 3)]
+        real=2.0
+        same=uint32 5
+        variants={'x': <uint32 6>, 'y': <true>, 'z': <1>}
+        wide=uint32 7
+        """)
+    #expect(document.guessed == ["a/n"])
+  }
+
+  /// GLib's own text of each, with the types that a reader must know.
+  @Test(arguments: [
+    "byte 0x05", "int16 -5", "uint16 5", "5", "uint32 5", "int64 5", "uint64 5", "handle 5", "0.5",
+    "true", "'x'", "objectpath '/a'", "signature 'as'", "@as []", "@a{sv} {}", "@ay []",
+    "[byte 0x00, 0xff]", "b'a\\001'", "[b'a', b'b']", "[uint32 1, 2]", "(1, 'a')", "('a',)", "()",
+    "[(uint32 1, @as []), (2, ['x'])]", "[b'a', [0x78]]", "[@as [], ['x']]", "[@aay [], [b'x']]",
+    "{'a', <5>}",
+    "{uint32 1: 'x', 2: 'y'}", "{'a': uint32 1, 'b': 2}", "{'a': <uint32 1>, 'b': <'x'>}",
+    "[<uint32 1>, <@as []>]", "<<uint32 5>>", "@mb true", "@mb nothing", "@ms 'x'", "@mmi just 5",
+    "{'a': <@mb nothing>, 'b': <(1, <int64 2>)>}", "[{'a': <{'b': <uint32 1>}>}, {}]",
+    "[objectpath '/a', '/b']", "@(uas) (1, [])", "[(@mi nothing, 1), (5, 2)]",
+  ])
+  func `the types of a dump come back`(text: String) throws {
+    let dump = try read("[a]\nk=\(text)")
+    let document = export(dump)
+    let again = try read(document.text)
+    #expect(again.entries == dump.entries && again.forms == dump.forms, "\(document.text)")
+    #expect(document.guessed.isEmpty)
+    if !text.hasPrefix("@(") { #expect(document.text == "[a]\nk=\(text)") }
+  }
+
+  @Test(
+    arguments: [
+      "u", ["u"], ["v", "u"], "", "(", "a", "@u", "a*", "m", ["a{sv}", ["a": ["v", ["v", "q"]]]], 5,
+      .string(String(repeating: "a", count: 300)), .string("s]\n[x]\ny='1'"),
+    ] as [PropertyListValue])
+  func `no form of another device breaks a line or the value`(form: PropertyListValue) throws {
+    for value in ["a\n[b]\nc=1", 5, [1], ["a": 1], .data(Data([0]))] as [PropertyListValue] {
+      let text = DconfDocument(entries: [("k", value)], forms: [Key("k"): form]).text
+      #expect(text.split(separator: "\n").count == 2)
+      #expect(try read(text).entries == [.init(key: "k", value: value)])
+    }
+  }
+
+  @Test func `a terminal obeys no character of an exported value`() throws {
+    let text = "a\u{202E}b\u{1B}[2J\u{9B}\u{200F}\u{2028}c"
+    let document = DconfDocument(entries: [("k", .string(text))], forms: [:]).text
+    #expect(
+      document == #"""
+        [/]
+        k='a\u202eb\u001b[2J\u009b\u200f\u2028c'
+        """#)
+    #expect(try read(document).entries == [.init(key: "k", value: .string(text))])
   }
 
   @Test(
@@ -119,16 +207,16 @@ struct ImportTests {
       ["a": 1, "b": [true, ["c": .data(Data([7]))]]],
     ] as [PropertyListValue])
   func `every value but a date is read back from its text`(value: PropertyListValue) throws {
-    let text = DconfDocument(entries: [("a/b/c", value), ("d", value)]).text
+    let text = DconfDocument(entries: [("a/b/c", value), ("d", value)], forms: [:]).text
     let file = try read(text)
     #expect(file.entries == [.init(key: "d", value: value), .init(key: "a/b/c", value: value)])
-    #expect(file.texts.isEmpty)
+    #expect(file.forms[Key("d")] == .string(GVariantText.usualType(value)))
   }
 
   @Test func `keys that dconf cannot have are left out, by name`() {
     let keys = ["", "/a", "a/", "a//b", "a=b", "a\nb", "#a", "[a", " a"]
     let entries = (keys + ["ok"]).map { (key: $0, value: PropertyListValue.integer(1)) }
-    let document = DconfDocument(entries: entries)
+    let document = DconfDocument(entries: entries, forms: [:])
     #expect(document.text == "[/]\nok=1" && document.skipped == keys)
   }
 
@@ -156,11 +244,154 @@ struct ImportTests {
     #expect(error?.description.isEmpty == false)
   }
 
-  @Test func `a dconf key given twice is reported`() throws {
-    let twice = try read("[a]\r\nb=1\r\nb=2\r\nc=uint64 18446744073709551615\r\n")
-    #expect(twice.entries == [.init(key: "a/b", value: 1)])
-    #expect(twice.skipped.map(\.key) == ["a/b", "a/c"])
-    #expect(twice.skipped[0].reason == "line 3: the key was already given in line 2")
+  @Test(arguments: [
+    #"{"a": 1, "b": 2, "a": 1, "c": {"d": [{"e": 1, "e": 2}]}}"#,
+    """
+    <plist><dict><key>a</key><integer>1</integer><key>b</key><integer>2</integer>
+    <key>a</key><integer>1</integer><key>c</key><dict><key>d</key><array><dict>
+    <key>e</key><integer>1</integer><key>e</key><integer>2</integer></dict></array></dict>
+    </dict></plist>
+    """,
+    "[/]\na=1\nb=2\na=1\nc={'d': [{'e': 1, 'e': 2}]}",
+  ])
+  func `a key that a file has twice is refused, in all formats`(text: String) throws {
+    let file = try read(text)
+    #expect(file.entries == [.init(key: "b", value: 2)])
+    #expect(file.skipped.map(\.key) == ["c", "a"])
+    #expect(file.skipped[1].reason == "the file has the key 2 times; none of its values is taken")
+    #expect(file.skipped[0].reason.contains("occurs twice in one dictionary"))
+  }
+
+  @Test(arguments: [
+    "{\"\u{E9}\": 1, \"e\u{301}\": 2, \"n\": {\"\u{E9}\": 1, \"e\u{301}\": 2}}",
+    "<plist><dict><key>\u{E9}</key><integer>1</integer><key>e\u{301}</key><integer>2</integer>"
+      + "<key>n</key><dict><key>\u{E9}</key><integer>1</integer><key>e\u{301}</key>"
+      + "<integer>2</integer></dict></dict></plist>",
+    "[/]\n\u{E9}=1\ne\u{301}=2\nn={'\u{E9}': 1, 'e\u{301}': 2}",
+  ])
+  func `keys that Unicode calls equivalent are two, or named`(text: String) throws {
+    let file = try read(text)
+    let found = Dictionary(uniqueKeysWithValues: file.entries.map { (Key($0.key), $0.value) })
+    #expect(found == [Key("\u{E9}"): 1, Key("e\u{301}"): 2])
+    #expect(file.skipped.map(\.key) == ["n"])
+    #expect(file.skipped[0].reason.contains("equivalent"))
+  }
+
+  @Test(arguments: ["UTF-16LE", "UTF-16BE"])
+  func `UTF-16 is read, and other encodings are named`(name: String) throws {
+    let encoding: String.Encoding = name == "UTF-16LE" ? .utf16LittleEndian : .utf16BigEndian
+    for text in [
+      #"{"a": "é🧭"}"#, "[/]\na='é🧭'",
+      "<?xml version=\"1.0\" encoding=\"UTF-16\"?><plist><dict><key>a</key><string>é🧭</string>"
+        + "</dict></plist>",
+    ] {
+      let data = try #require(("\u{FEFF}" + text).data(using: encoding))
+      #expect(try ImportedFile(data).entries == [.init(key: "a", value: "é🧭")])
+      let bare = try #require(text.data(using: encoding))
+      let error = #expect(throws: ImportError.self) { try ImportedFile(bare) }
+      #expect(error?.description.contains("UTF-16") == true)
+      #expect(throws: ImportError.self) { try ImportedFile(data.dropLast()) }
+    }
+    let latin = "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><plist><dict/></plist>"
+    let error = #expect(throws: ImportError.self) { try read(latin) }
+    #expect(error?.description.contains("ISO-8859-1") == true)
+  }
+
+  @Test(arguments: [
+    "{\n    Locale = \"de_DE\";\n    Sizes =     (\n        1,\n        2\n    );\n}\n",
+    "{ \"a b\" = 1; }", "// !$*UTF8*$!\n{\n\tarchiveVersion = 1;\n}", "(\n    a,\n    b\n)",
+  ])
+  func `the text form of a property list is named`(text: String) {
+    let error = #expect(throws: ImportError.self) { try read(text) }
+    #expect(error?.description.contains("plutil -convert xml1") == true)
+  }
+
+  @Test(arguments: [
+    "[Filechooser Settings]\nLocationMode=path-bar\nShowHidden=false\nGeometryX=0",
+    "[KDE][Panel][2]\nShade=true", "[Desktop Entry]\nType=Application\nTerminal=false",
+    "[Colors]\nwindow=255,255,255", "[a]\nempty=",
+  ])
+  func `an INI file is no dump of dconf`(text: String) {
+    let error = #expect(throws: ImportError.self) { try read(text) }
+    #expect(error?.description.contains("INI file") == true)
+  }
+
+  @Test func `a dump with a damaged value is read if a person says that it is one`() throws {
+    let text = "[a]\nb=1\nc=tru\nd=uint64 18446744073709551615"
+    #expect(throws: ImportError.self) { try read(text) }
+    let file = try ImportedFile(Data(text.utf8), as: .dconf)
+    #expect(file.entries == [.init(key: "a/b", value: 1)])
+    #expect(file.skipped.map(\.key) == ["a/c", "a/d"])
+    // No value holds it, but the text is a dump's.
+    #expect(try read("[a]\nb=1\nd=uint64 18446744073709551615").skipped.map(\.key) == ["a/d"])
+  }
+
+  @Test(arguments: [
+    #"{"k": {"$date": 1439514154000}}"#, #"{"k": [{"$date": 5}]}"#,
+    #"{"k": {"$date": {"$numberLong": "1439514154000"}}}"#,
+  ])
+  func `a date as a whole number is refused, as programs differ in what it counts`(
+    text: String
+  ) throws {
+    let file = try read(text)
+    #expect(file.entries.isEmpty && file.skipped.map(\.key) == ["k"])
+  }
+}
+
+@Suite("XML property lists")
+struct XMLPropertyListTests {
+  private func read(_ value: String) throws -> ImportedFile {
+    try ImportedFile(Data("<plist><dict><key>k</key>\(value)</dict></plist>".utf8))
+  }
+
+  @Test(
+    arguments: [
+      ("<string>a &amp; b&#233;<![CDATA[<x>&amp;]]> </string>", "a & bé<x>&amp; "),
+      ("<string/>", ""),
+      ("<string>a\r\nb<!-- no -->c&#13;</string>", "a\nbc\r"), ("<true/>", true),
+      ("<false></false>", false), ("<integer> -5 </integer>", -5), ("<integer>0x1F</integer>", 31),
+      ("<real>1e3</real>", 1000.0), ("<real>+infinity</real>", .double(.infinity)),
+      ("<data> AA\n E= </data>", .data(Data([0, 1]))), ("<array><dict/></array>", [[:]]),
+      ("<date>2001-01-01T00:00:01Z</date>", .date(Date(timeIntervalSinceReferenceDate: 1))),
+      ("<dict ><key>CF$UID</key ><integer>1</integer></dict>", ["CF$UID": 1]),
+    ] as [(String, PropertyListValue)])
+  func read(text: String, value: PropertyListValue) throws {
+    #expect(try read(text).entries == [.init(key: "k", value: value)])
+  }
+
+  @Test(arguments: [
+    "<data>AAE</data>", "<data>AA*EC</data>", "<real>1e999</real>", "<real>0x1p3</real>", "<real/>",
+    "<integer>9223372036854775808</integer>", "<integer>1.0</integer>", "<integer></integer>",
+    "<date>yesterday</date>", "<date/>", "<string>&#xD83D;</string>", "<string>&#0;</string>",
+    "<string>&nbsp;</string>", "<array><integer>x</integer></array>",
+  ])
+  func `a damaged value is refused, and the others are taken`(text: String) throws {
+    let file = try read(text + "<key>other</key><integer>1</integer>")
+    #expect(file.entries == [.init(key: "other", value: 1)])
+    #expect(file.skipped.map(\.key) == ["k"])
+  }
+
+  @Test(arguments: [
+    "", "<plist>", "<plist/>", "<plist></plist>", "<plist><dict>",
+    "<plist><dict><key>a</key></dict></plist>",
+    "<plist><dict><true/></dict></plist>", "<plist><dict></array></plist>",
+    "<plist><dict/><dict/></plist>", "<plist><dict/></plist><plist><dict/></plist>",
+    "<plist><dict/></plist>x", "<plist><dict>x</dict></plist>", "<plist><foo/></plist>",
+    "<plist><dict><key>a</key><string>x</strin></dict></plist>", "<plist a=\"1", "<plist a",
+    "<plist><dict><key>a</key><string>x & y</string></dict></plist>", "<dict/>x", "<!-- a", "<?xml",
+    "<!DOCTYPE plist [<!ENTITY a \"b\">]><plist><dict/></plist>",
+    "<plist><dict><key>&#0;</key><true/></dict></plist>",
+    String(repeating: "<array>", count: 100_000),
+  ])
+  func `a damaged file is refused`(text: String) {
+    #expect(throws: ImportError.self) { try ImportedFile(Data(text.utf8), as: .plist) }
+  }
+
+  @Test func `bytes that are no UTF-8 are refused`() {
+    let bytes =
+      Data("<plist><dict><key>a</key><string>".utf8) + [0xE9]
+      + Data("</string></dict></plist>".utf8)
+    #expect(throws: ImportError.self) { try ImportedFile(bytes) }
   }
 }
 
@@ -201,11 +432,35 @@ struct BinaryPropertyListTests {
   }
 
   @Test(arguments: [[0xC1, 1], [0xA1, 2]] as [[UInt8]])
-  func `a set in a property list ended the import`(value: [UInt8]) {
-    // `{k: {"k"}}`, and the same inside an array. Found by the fuzzer.
+  func `a set in a property list is refused`(value: [UInt8]) throws {
+    // `{k: {"k"}}`, and the same inside an array. Foundation crashes when it makes one.
     let objects: [[UInt8]] = [[0xD1, 1, 3], [0x51, UInt8(ascii: "k")], [0xC1, 1], value]
-    let error = #expect(throws: ImportError.self) { try ImportedFile(list(objects)) }
-    #expect(error?.description.contains("a set") == true)
+    let file = try ImportedFile(list(objects))
+    #expect(file.entries.isEmpty && file.skipped.count == 1)
+    #expect(file.skipped.first?.reason.contains("a set") == true)
+  }
+
+  @Test(
+    arguments: [
+      [0x51, 0xE9], [0x61, 0xD8, 0x3D], [0x80, 1], [0x00],
+      [0x14] + [UInt8](repeating: 0, count: 8)
+        + [0xFF] + [UInt8](repeating: 0, count: 7),
+    ] as [[UInt8]])
+  func `a damaged object is refused, and the others are taken`(value: [UInt8]) throws {
+    let objects: [[UInt8]] = [
+      [0xD2, 1, 2, 3, 4], [0x51, 0x6B], [0x51, 0x6C], value, [0x62, 0xD8, 0x3D, 0xDE, 0x00],
+    ]
+    let file = try ImportedFile(list(objects))
+    #expect(file.entries == [.init(key: "l", value: "😀")])
+    #expect(file.skipped.map(\.key) == ["k"])
+  }
+
+  @Test func `a key twice, and equivalent ones`() throws {
+    let keys: [[UInt8]] = [[0x51, 0x6B], [0x61, 0, 0xE9], [0x62, 0, 0x65, 3, 1], [0x51, 0x6B]]
+    let file = try ImportedFile(
+      list([[0xD4, 1, 2, 3, 4, 5, 5, 5, 5]] + keys + [[0x10, 1]]))
+    #expect(file.entries.map { Array($0.key.utf8) } == [[0x65, 0xCC, 0x81], [0xC3, 0xA9]])
+    #expect(file.skipped.map(\.key) == ["k"])
   }
 
   @Test func `a list that unfolds to more than memory holds is refused at once`() {
@@ -256,17 +511,20 @@ struct GVariantReaderTests {
       ("[1.5, 2]", [1.5, 2.0]), ("@ad [1, 2]", [1.0, 2.0]), ("('a', 1)", ["a", 1]), ("(1,)", [1]),
       ("()", []), ("{'a': <1>, 'b': <['x']>}", ["a": 1, "b": ["x"]]), ("@a{sv} {}", [:]),
       ("{uint32 1: 'x', 2: 'y'}", ["1": "x", "2": "y"]), ("{'k', 1}", ["k", 1]), ("<<'v'>>", "v"),
-      ("just 5", 5), ("@ms 'x'", "x"), (#"b'a\001\\'"#, .data(Data([0x61, 1, 0x5C]))),
+      ("just 5", 5), ("@ms 'x'", "x"),
+      ("@ms nothing", []), (#"b'a\001\\'"#, .data(Data([0x61, 1, 0x5C]))),
       ("[byte 0x01, 0xff]", .data(Data([1, 255]))), ("@ay []", .data(Data())),
     ] as [(String, PropertyListValue)])
   func read(text: String, value: PropertyListValue) throws {
     var reader = GVariantReader(text)
-    #expect(try reader.read() == value)
+    #expect(try reader.read().value == value)
   }
 
   @Test(arguments: [
-    "", "nothing", "@ms nothing", "tru", "'open", "[1", "[1 2]", "{'a' 1}", "<1", "1 2", "0x", "09",
-    "99999999999999999999", "{'a': 1, 'a': 2}", #"'\ud800'"#, "b", "@", "[byte 256]", "--1",
+    "", "nothing", "@mas nothing", "[nothing]", "tru", "'open", "[1", "[1 2]", "{'a' 1}", "<1",
+    "1 2", "0x", "09",
+    "99999999999999999999", "{'a': 1, 'a': 2}", #"'\ud800'"#, "b", "@", "[byte 256]", "byte -1",
+    "int16 32768", "@z 1", "@a 1", "--1",
     String(repeating: "[", count: 100_000), String(repeating: "just ", count: 100_000),
   ])
   func refuse(text: String) {

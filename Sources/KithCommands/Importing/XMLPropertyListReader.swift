@@ -1,0 +1,296 @@
+import Foundation
+import KithCore
+
+/// Reads an XML property list strictly. Unlike Foundation's reader it keeps keys that Unicode calls
+/// equivalent and keys that occur twice, and replaces no damaged value. Work and memory are linear
+/// in the text.
+struct XMLPropertyListReader {
+  private struct Tag {
+    var name: String
+    var isEmpty = false
+  }
+
+  private let bytes: [UInt8]
+  private var position = 0
+
+  /// `bytes` may begin with a byte-order mark.
+  init(_ bytes: [UInt8]) {
+    self.bytes = bytes
+    if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
+  }
+
+  mutating func read() throws(ImportError) -> PropertyListNode {
+    guard String(validating: bytes, as: UTF8.self) != nil else {
+      throw ImportError("the text is not valid UTF-8; convert it, for example with iconv")
+    }
+    try checkEncoding()
+    try skipMarkup()
+    let root = try startTag()
+    var node: PropertyListNode
+    if root.name == "plist" {
+      guard !root.isEmpty else { throw error("the property list is empty") }
+      try skipMarkup()
+      node = try value(try startTag(), depth: 0)
+      try skipMarkup()
+      guard take("</") else { throw error("a property list has one value") }
+      try end("plist")
+    } else {
+      node = try value(root, depth: 0)
+    }
+    try skipMarkup()
+    guard position == bytes.count else { throw error("nothing may follow the property list") }
+    return node
+  }
+
+  /// ``ImportedFile`` has converted UTF-16 already.
+  private func checkEncoding() throws(ImportError) {
+    guard isAt("<?xml") else { return }
+    let line = String(decoding: bytes[position...].prefix(200), as: UTF8.self).prefix { $0 != ">" }
+    guard let match = line.firstMatch(of: #/encoding\s*=\s*["']([^"']*)["']/#) else { return }
+    guard ["utf-8", "us-ascii", "utf-16"].contains(match.1.lowercased()) else {
+      throw ImportError(
+        "the encoding is \(match.1), and UTF-8 is needed; convert it, for example with: "
+          + "plutil -convert xml1")
+    }
+  }
+
+  private mutating func value(_ tag: Tag, depth: Int) throws(ImportError) -> PropertyListNode {
+    guard depth <= PropertyListReader.maximumDepth else {
+      throw error("nested deeper than \(PropertyListReader.maximumDepth)")
+    }
+    switch tag.name {
+    case "dict": return try dictionary(tag, depth: depth)
+    case "array":
+      var nodes: [PropertyListNode] = []
+      while let inner = try member(of: tag) { nodes.append(try value(inner, depth: depth + 1)) }
+      return .array(nodes)
+    case "true", "false":
+      let content = try text(of: tag)
+      guard Self.trimmed(content.text).isEmpty else { throw error("<\(tag.name)> holds text") }
+      return .value(.bool(tag.name == "true"))
+    case "string", "integer", "real", "date", "data":
+      let (text, problem) = try text(of: tag)
+      return problem.map { .invalid($0) } ?? Self.scalar(tag.name, text)
+    default: throw error("<\(tag.name.prefix(40))> is no element of a property list")
+    }
+  }
+
+  private mutating func dictionary(
+    _ tag: Tag, depth: Int
+  ) throws(ImportError) -> PropertyListNode {
+    var members: [(key: String, node: PropertyListNode)] = []
+    while let inner = try member(of: tag) {
+      guard inner.name == "key" else { throw error("expected <key> or </dict>") }
+      let (key, problem) = try text(of: inner)
+      if let problem { throw error("in a key: \(problem)") }
+      guard let next = try member(of: tag) else {
+        throw error("the key \"\(key.prefix(80))\" has no value")
+      }
+      members.append((key, try value(next, depth: depth + 1)))
+    }
+    return .dictionary(members)
+  }
+
+  private static func scalar(_ name: String, _ text: String) -> PropertyListNode {
+    let trimmed = trimmed(text)
+    func node(_ value: PropertyListValue?, _ expectation: String) -> PropertyListNode {
+      value.map { .value($0) } ?? .invalid("`\(trimmed.prefix(40))` is not \(expectation)")
+    }
+    switch name {
+    case "string": return .value(.string(text))
+    case "integer":
+      return node(
+        integer(trimmed).map(PropertyListValue.integer),
+        "an integer from \(Int64.min) to \(Int64.max)")
+    case "real": return node(double(trimmed).map(PropertyListValue.double), "a finite number")
+    case "date": return node(ISO8601Text.date(trimmed).map(PropertyListValue.date), "a date")
+    default:
+      let digits = String(decoding: text.utf8.filter { !isSpace($0) }, as: UTF8.self)
+      return node(Data(base64Encoded: digits).map(PropertyListValue.data), "base64")
+    }
+  }
+
+  private static func integer(_ text: String) -> Int64? {
+    let isNegative = text.hasPrefix("-")
+    let digits = text.dropFirst(isNegative || text.hasPrefix("+") ? 1 : 0)
+    guard digits.lowercased().hasPrefix("0x") else { return Int64(text) }
+    return Int64((isNegative ? "-" : "") + digits.dropFirst(2), radix: 16)
+  }
+
+  /// `Double` reads too large numbers as infinity, and accepts hexadecimal.
+  private static func double(_ text: String) -> Double? {
+    guard let double = Double(text), !text.lowercased().contains("x") else { return nil }
+    let isNamed = text.lowercased().contains { "in".contains($0) }
+    return double.isFinite || isNamed ? double : nil
+  }
+
+  // MARK: Markup
+
+  /// The next element inside another, or nil at the other's end.
+  private mutating func member(of tag: Tag) throws(ImportError) -> Tag? {
+    if tag.isEmpty { return nil }
+    try skipMarkup()
+    guard take("</") else { return try startTag() }
+    try end(tag.name)
+    return nil
+  }
+
+  private mutating func startTag() throws(ImportError) -> Tag {
+    guard take("<") else {
+      throw error(position == bytes.count ? "the file breaks off" : "expected an element")
+    }
+    var tag = Tag(name: name())
+    guard !tag.name.isEmpty else { throw error("expected an element's name") }
+    while true {
+      skipSpace()
+      if take(">") { return tag }
+      if take("/>") {
+        tag.isEmpty = true
+        return tag
+      }
+      // An attribute: none changes a value.
+      guard !name().isEmpty, take("="), let quote = peek, quote == 0x22 || quote == 0x27 else {
+        throw error("<\(tag.name.prefix(40))> is not closed")
+      }
+      position += 1
+      while let byte = peek, byte != quote { position += 1 }
+      guard peek != nil else { throw error("<\(tag.name.prefix(40))> is not closed") }
+      position += 1
+    }
+  }
+
+  /// After `</`.
+  private mutating func end(_ expected: String) throws(ImportError) {
+    let name = name()
+    skipSpace()
+    guard name == expected, take(">") else { throw error("expected </\(expected.prefix(40))>") }
+  }
+
+  private mutating func name() -> String {
+    let start = position
+    while let byte = peek, !Self.isSpace(byte), !"<>/=\"'&".utf8.contains(byte) { position += 1 }
+    return String(decoding: bytes[start..<position], as: UTF8.self)
+  }
+
+  /// Skips white space, comments, instructions and the document type.
+  private mutating func skipMarkup() throws(ImportError) {
+    while true {
+      skipSpace()
+      if take("<!--") {
+        try find("-->")
+      } else if take("<?") {
+        try find("?>")
+      } else if take("<!DOCTYPE") {
+        while let byte = peek, byte != UInt8(ascii: ">") {
+          guard byte != UInt8(ascii: "[") else {
+            throw error("a document type with declarations of its own is not read")
+          }
+          position += 1
+        }
+        guard take(">") else { throw error("the document type has no end") }
+      } else {
+        return
+      }
+    }
+  }
+
+  /// The text up to the element's end, and why it is damaged.
+  private mutating func text(of tag: Tag) throws(ImportError) -> (text: String, problem: String?) {
+    var text: [UInt8] = []
+    var problem: String?
+    while !tag.isEmpty {
+      if take("</") {
+        try end(tag.name)
+        break
+      } else if take("<!--") {
+        try find("-->")
+      } else if take("<![CDATA[") {
+        let start = position
+        try find("]]>")
+        text += bytes[start..<position - 3]
+      } else if isAt("<") {
+        throw error("<\(tag.name)> holds an element")
+      } else if isAt("&") {
+        let reference = try reference()
+        if let scalar = Self.scalar(of: reference) {
+          text += String(scalar).utf8
+        } else {
+          problem = problem ?? "`&\(reference);` is no character"
+        }
+      } else if take("\r\n") || take("\r") {
+        text.append(0x0A)  // XML 1.0, 2.11
+      } else if let byte = peek {
+        text.append(byte)
+        position += 1
+      } else {
+        throw error("the file breaks off in <\(tag.name)>")
+      }
+    }
+    return (String(decoding: text, as: UTF8.self), problem)
+  }
+
+  /// What stands between `&` and `;`.
+  private mutating func reference() throws(ImportError) -> String {
+    let end = bytes[position...].prefix(12).firstIndex(of: UInt8(ascii: ";"))
+    guard let end else { throw error("& begins no reference; write &amp; for the character") }
+    defer { position = end + 1 }
+    return String(decoding: bytes[position + 1..<end], as: UTF8.self)
+  }
+
+  private static func scalar(of reference: String) -> Unicode.Scalar? {
+    switch reference {
+    case "amp": return "&"
+    case "lt": return "<"
+    case "gt": return ">"
+    case "quot": return "\""
+    case "apos": return "'"
+    default:
+      let isHexadecimal = reference.hasPrefix("#x")
+      guard reference.hasPrefix("#"),
+        let number = UInt32(
+          reference.dropFirst(isHexadecimal ? 2 : 1), radix: isHexadecimal ? 16 : 10), number > 0
+      else { return nil }
+      return Unicode.Scalar(number)
+    }
+  }
+
+  // MARK: Bytes
+
+  private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+  private static func isSpace(_ byte: UInt8) -> Bool { [0x20, 0x09, 0x0A, 0x0D].contains(byte) }
+
+  private static func trimmed(_ text: String) -> String {
+    text.trimmingCharacters(in: .whitespacesAndNewlines)
+  }
+
+  private func isAt(_ text: StaticString) -> Bool {
+    text.withUTF8Buffer { bytes[position...].starts(with: $0) }
+  }
+
+  private mutating func take(_ text: StaticString) -> Bool {
+    guard isAt(text) else { return false }
+    position += text.utf8CodeUnitCount
+    return true
+  }
+
+  private mutating func skipSpace() {
+    while let byte = peek, Self.isSpace(byte) { position += 1 }
+  }
+
+  /// Moves behind the next occurrence.
+  private mutating func find(_ text: StaticString) throws(ImportError) {
+    let start = position
+    while position < bytes.count {
+      if take(text) { return }
+      position += 1
+    }
+    position = start
+    throw error("\(text) is missing")
+  }
+
+  private func error(_ reason: String) -> ImportError {
+    let line = bytes[..<min(position, bytes.count)].count { $0 == 0x0A } + 1
+    return ImportError("line \(line): \(reason)")
+  }
+}
