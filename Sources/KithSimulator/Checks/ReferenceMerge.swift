@@ -97,8 +97,14 @@ struct ReferenceMerge {
           $0.entry.isRemoval || values.contains($0.digest)
             || isForgotten($0.entry.stamp, key, store)
         }
+        // A device that never saw a removal may carry a revoked device's value over, in a new change
+        // set that nobody covered before.
+        let published = Set(
+          seen.slots[key]?.filter { $0.changeSet.device == $0.entry.stamp.device }.map(\.digest)
+            ?? [])
         let returned = covered.contains {
-          values.contains($0.digest) && Self.isRemoved($0, covered)
+          values.contains($0.digest) && published.contains($0.digest)
+            && Self.isRemoved($0, covered)
         }
         if isWhole, !returned { continue }
       }
