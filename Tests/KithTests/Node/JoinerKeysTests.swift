@@ -1,10 +1,10 @@
-import KithCore
 import KithCrypto
 import KithNetwork
 import Synchronization
 import Testing
 
 @testable import Kith
+@testable import KithCore
 
 /// A joiner must have the keys that it asks to be certified.
 @Suite(.timeLimit(.minutes(5)))
@@ -22,8 +22,10 @@ struct JoinerKeysTests {
   }
 
   /// Otherwise a joiner could have a key certified that another device holds. That device would
-  /// then pass for the joiner, or a member's new key for the joiner's own.
-  @Test func aTransportKeyThatTheHandshakeDidNotProveIsNotCertified() async throws {
+  /// then pass for the joiner, or a member's new key for the joiner's own. It gets no answer, whosever
+  /// key it names.
+  @Test(arguments: [false, true])
+  func aTransportKeyThatTheHandshakeDidNotProveIsNotCertified(isMembers: Bool) async throws {
     let nodes = try await Nodes()
     let first = nodes.first
     let (used, claimed) = (Self.keys(7, 8), Self.keys(7, 9))
@@ -46,11 +48,17 @@ struct JoinerKeysTests {
       let channel = try await dialler.connect(
         to: PeerAddress(host: "127.0.0.1", port: token.port),
         token: SharedPresharedKey(token.presharedKey())
-      ) { payload, _ in
+      ) { payload, inviterKey in
         let inviter = try #require(Invitation(decoding: payload))
-        let certificate = try JoinRequest.make(
-          account: inviter.account, keys: claimed, name: "liar", issued: 1)
-        return JoinRequestMessage(certificate: certificate).encoded()
+        let certificate = try #require(
+          Certificate(
+            device: used.id, boxKey: claimed.boxPublicKey,
+            transportKey: isMembers ? inviterKey : claimed.transportPublicKey, name: "liar",
+            issued: 1))
+        let record = try Record(body: RecordBody.encode(certificate), signatures: [])
+        return JoinRequestMessage(
+          certificate: record.signed(by: used.signing, account: inviter.account)
+        ).encoded()
       }
       // The inviter may be gone before it has taken this.
       try? channel.send(JoinConfirm().encoded())
@@ -62,5 +70,30 @@ struct JoinerKeysTests {
     #expect(asked.names.withLock { $0 }.isEmpty)
     #expect(first.status.devices.map(\.name) == ["first"])
     try first.close()
+  }
+
+  /// A person was told `noEpoch` or `wrongAccount`.
+  @Test func aRefusalIsToldInWords() {
+    let errors: [JoinError] = [
+      .notACertificate, .notSelfSigned, .keysInUse, .revoked, .invalidName, .mistakableName,
+      .invalidKeys, .inviterCannotInvite, .declined, .wrongAccount, .inviterNotMember, .notMember,
+      .noEpoch,
+    ]
+    for error in errors {
+      let name = "\(error)"
+      let isName = name.contains(where: \.isUppercase)
+      #expect(!(isName && KithError(error).message.contains(name)), "\(name)")
+    }
+  }
+
+  /// The inviter was blamed also if this device had ended the session.
+  @Test func aJoinThatThisDeviceEndedDoesNotBlameTheInviter() throws {
+    let inviter = Inviter(
+      device: Self.keys(1, 1).id, clock: HybridTime(generation: 40, milliseconds: 5),
+      address: "192.0.2.1:1")
+    let ended = Joining.failure(.clocksDiffer, of: inviter)
+    #expect(ended.code == .clocksDiffer && ended.message.contains("generation 40"))
+    #expect(Joining.failure(.protocolViolation, of: inviter).code == .network)
+    #expect(Joining.failure(nil, of: inviter).message.contains("ended the connection"))
   }
 }
