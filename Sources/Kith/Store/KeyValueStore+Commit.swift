@@ -24,7 +24,7 @@ extension KeyValueStore {
   ///
   /// - Parameter body: Reads and writes; if it throws, nothing is written.
   /// - Returns: The body's result.
-  /// - Throws: ``KithError`` as ``set(_:forKey:)`` does, `conflict` if others changed what the body
+  /// - Throws: ``KithError`` as ``set(_:forKey:)-(_,String)`` does, `conflict` if others changed what the body
   ///   read at each of 1,000 tries, or the body's error.
   /// - Complexity: O(*w* log *k*) in the writes and the store's keys, O(*n*) in the size of the values
   ///   read.
@@ -59,7 +59,7 @@ extension KeyValueStore {
   ///
   /// - Parameter body: Reads and writes; if it throws, nothing is written. It may run several times.
   /// - Returns: The body's result.
-  /// - Throws: The body's error, or ``KithError`` as ``set(_:forKey:)`` does, or `conflict` if others
+  /// - Throws: The body's error, or ``KithError`` as ``set(_:forKey:)-(_,String)`` does, or `conflict` if others
   ///   changed what the body read at each of 1,000 tries.
   /// - Complexity: O(*w* log *k*) in the writes and the store's keys, O(*n*) in the size of the values
   ///   read.

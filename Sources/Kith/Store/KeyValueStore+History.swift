@@ -43,7 +43,7 @@ extension KeyValueStore {
   ///   - number: The number of the past value; nil: the newest at the moment of the write.
   /// - Returns: The past value; if it has no value, the key was removed. Nil if there is no such past
   ///   value; then nothing has changed.
-  /// - Throws: ``KithError`` as ``set(_:forKey:)`` does.
+  /// - Throws: ``KithError`` as ``set(_:forKey:)-(_,String)`` does.
   @discardableResult
   public func undo(_ key: String, to number: UInt64? = nil) async throws(KithError) -> PastValue? {
     try await awaitingService { service async throws(KithError) in

@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// A key-value space of an account, shared by all its devices.
 ///
-/// Reads come from memory. A write is visible at once, and durable soon after (``set(_:forKey:)``)
+/// Reads come from memory. A write is visible at once, and durable soon after (``set(_:forKey:)-(_,String)``)
 /// or on return (`commit`). Any thread may call any member.
 ///
 /// ```swift
@@ -175,7 +175,7 @@ public final class KeyValueStore: Sendable {
     return outcomes
   }
 
-  /// Sets a key's value as ``set(_:forKey:)`` does; nil removes a key of an optional type.
+  /// Sets a key's value as ``set(_:forKey:)-(_,String)`` does; nil removes a key of an optional type.
   ///
   /// It replaces also a value that the type cannot read. Members of a stored dictionary that the type
   /// does not know stay.
@@ -184,7 +184,7 @@ public final class KeyValueStore: Sendable {
   /// try store.set(.dark, for: .theme)
   /// ```
   ///
-  /// - Throws: ``KithError`` as ``set(_:forKey:)`` does.
+  /// - Throws: ``KithError`` as ``set(_:forKey:)-(_,String)`` does.
   /// - Complexity: O(log *k*) in the store's keys, O(*n*) in the value's size.
   public func set<Value>(_ value: Value, for key: StoreKey<Value>) throws(KithError) {
     try set(try key.stored(value, over: view.value(key.name)), forKey: key.name)
@@ -192,7 +192,7 @@ public final class KeyValueStore: Sendable {
 
   /// Removes a key, if it is present; the quota never refuses this.
   ///
-  /// Blocks as ``set(_:forKey:)`` does: at another program's node for up to 30 seconds.
+  /// Blocks as ``set(_:forKey:)-(_,String)`` does: at another program's node for up to 30 seconds.
   ///
   /// ```swift
   /// try store.removeValue(forKey: "theme")
@@ -205,14 +205,14 @@ public final class KeyValueStore: Sendable {
 
   /// Removes keys in one transaction, so that they read as their defaults.
   ///
-  /// Blocks as ``set(_:forKey:)`` does: at another program's node for up to 30 seconds.
+  /// Blocks as ``set(_:forKey:)-(_,String)`` does: at another program's node for up to 30 seconds.
   ///
   /// ```swift
   /// try store.reset(.theme, .fontSize)
   /// ```
   ///
   /// - Parameter keys: The keys; their types may differ.
-  /// - Throws: ``KithError`` as ``removeValue(forKey:)`` does; then nothing has changed.
+  /// - Throws: ``KithError`` as ``removeValue(forKey:)-(String)`` does; then nothing has changed.
   /// - Complexity: O(*n* log *k*) in the named keys and the store's keys.
   public func reset<each Value>(_ keys: repeat StoreKey<each Value>) throws(KithError) {
     var operations: [KithCore.Operation] = []
@@ -233,7 +233,7 @@ public final class KeyValueStore: Sendable {
   /// Makes all earlier writes durable, and blocks while the disk writes.
   ///
   /// At another program's node this blocks for at most 30 seconds. If that node ends, this waits as
-  /// ``set(_:forKey:)`` does.
+  /// ``set(_:forKey:)-(_,String)`` does.
   ///
   /// - Throws: ``KithError`` with `closed`, or a storage code if a write could not be made durable.
   ///   With `timedOut` if another program's node does not answer for 30 seconds, or was killed

@@ -21,7 +21,7 @@ internal import Synchronization
 /// ``KeyValueStore/set(_:for:)`` does.
 ///
 /// Assigning to a member, as in `count += 1`, reads and then writes: a write by another task between
-/// the two is lost. ``KeyValueStore/commit(_:)`` loses none.
+/// the two is lost. `KeyValueStore.commit` loses none.
 ///
 /// If the store refuses an assignment, nothing changes, `onRefusal` is called, and `$theme.error`
 /// holds the reason until a write is accepted. To throw it instead, call `try $theme.set(.dark)`.
