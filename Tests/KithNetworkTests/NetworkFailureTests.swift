@@ -98,6 +98,7 @@ struct NetworkFailureTests {
     #expect(
       "\(error)"
         == "10.0.0.1:4115 does not answer, nothing listens at [::1]:4115, nobody at 10.0.0.1:4115 "
-        + "takes a code now; check the address, and that `kith invite` is running")
+        + "takes a code now; check the address, and that `kith invite` is running; a code or token "
+        + "admits one device")
   }
 }
