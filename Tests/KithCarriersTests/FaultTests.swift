@@ -44,7 +44,7 @@ struct FaultTests {
       ("wait-seconds", .busy), ("wait-date", .busy), ("full", .full), ("forbidden", .denied),
       ("unauthorized", .denied), ("truncated", .unreachable), ("truncated-chunks", .unreachable),
       ("half-xml", .unexpected), ("entities", .unexpected), ("endless", .tooMuch),
-      ("endless-headers", .tooMuch), ("moved-out", .untrusted), ("moved-scheme", .untrusted),
+      ("too-long", .tooMuch), ("endless-headers", .tooMuch), ("moved-out", .untrusted), ("moved-scheme", .untrusted),
       ("moved-round", .unexpected), ("nothing", .notThere), ("garbage", .unexpected),
     ]
     for (fault, code) in cases {

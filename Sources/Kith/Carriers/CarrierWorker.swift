@@ -51,6 +51,7 @@ struct CarrierWorker: Sendable {
           for object in objects {
             if let name = ObjectName(object.name) { listing[name] = object.bytes }
           }
+          Engine.giveMemoryBack()
           return listing
         }
         desk.note(nil, of: id)
@@ -68,6 +69,8 @@ struct CarrierWorker: Sendable {
       case .rest: break
       }
     } catch {
+      // What was received of an answer that is too long.
+      if error.code == .tooMuch { await BlockingThread.run { Engine.giveMemoryBack() } }
       fail(error)
     }
   }

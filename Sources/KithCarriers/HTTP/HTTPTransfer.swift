@@ -60,7 +60,12 @@ final class HTTPTransfer {
     } else if let colon = text.firstIndex(of: ":") {
       let value = text[text.index(after: colon)...]
         .drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed()
-      headers.append((text[..<colon].lowercased(), String(value)))
+      let name = text[..<colon].lowercased()
+      headers.append((name, String(value)))
+      if name == "content-length", let bytes = Int(String(value)), bytes > limit {
+        isTooMuch = true
+        return false
+      }
     }
     return !work.isAbandoned
   }

@@ -99,6 +99,10 @@ class Server:
             case "entities":
                 answer(connection, "207 OK", '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>'
                        + multistatus().replace("/x/", "&b;"))
+            case "too-long":
+                # Says so, and sends nothing of it.
+                connection.sendall(b"HTTP/1.1 207 X\r\nContent-Length: 99999999\r\n\r\n")
+                time.sleep(60)
             case "endless":
                 connection.sendall(b"HTTP/1.1 207 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
                 forever(connection, b"4000\r\n" + b"x" * 0x4000 + b"\r\n")
