@@ -44,8 +44,9 @@ struct FaultTests {
       ("wait-seconds", .busy), ("wait-date", .busy), ("full", .full), ("forbidden", .denied),
       ("unauthorized", .denied), ("truncated", .unreachable), ("truncated-chunks", .unreachable),
       ("half-xml", .unexpected), ("entities", .unexpected), ("endless", .tooMuch),
-      ("too-long", .tooMuch), ("endless-headers", .tooMuch), ("moved-out", .untrusted), ("moved-scheme", .untrusted),
-      ("moved-round", .unexpected), ("nothing", .notThere), ("garbage", .unexpected),
+      ("too-long", .tooMuch), ("endless-headers", .tooMuch), ("moved-out", .untrusted),
+      ("moved-scheme", .untrusted), ("moved-round", .unexpected), ("nothing", .notThere),
+      ("garbage", .unexpected),
     ]
     for (fault, code) in cases {
       let carrier = try webdav(fault)
