@@ -69,7 +69,7 @@ struct CarrierWorker: Sendable {
       case .rest: break
       }
     } catch {
-      // What was received of an answer that is too long.
+      // The received part of an answer that is too long.
       if error.code == .tooMuch { await BlockingThread.run { Engine.giveMemoryBack() } }
       fail(error)
     }
