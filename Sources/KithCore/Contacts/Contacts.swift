@@ -1,7 +1,7 @@
 internal import KithCrypto
 
-/// The addresses at which devices may be met (`Docs/Protocol/discovery.md`, "Addresses"): at most
-/// ``Limits/addressesPerDevice`` of each.
+/// When devices were last heard, and the addresses at which they may be met
+/// (`Docs/Protocol/discovery.md`, "Addresses"): at most ``Limits/addressesPerDevice`` of each.
 ///
 /// An address at which this device met the other comes first; told ones come after the first
 /// ``Limits/addressesBeforeHearsay``. So no member can displace all addresses at which a device was
@@ -10,6 +10,24 @@ internal import KithCrypto
 /// A peer can tell other addresses in every message. So changes are collected, and
 /// ``takeChanges(at:)`` gives them out at most once in ``Limits/addressesMilliseconds``.
 struct Contacts {
+  /// The last contact with a device since the start.
+  struct Meeting {
+    /// Since 1970.
+    var lastSeenMilliseconds: UInt64
+    var handshake: Handshake?
+  }
+
+  /// What a device told in its last handshake.
+  struct Handshake {
+    /// Its version of Kith; empty if unknown.
+    var software: String
+    /// Its clock less ours.
+    var clockOffsetMilliseconds: Int64
+    /// Nil for an older epoch than the current one.
+    var epoch: EpochID?
+  }
+
+  private(set) var meetings: [DeviceID: Meeting] = [:]
   /// In dialling order.
   private(set) var addresses: [DeviceID: [String]]
   /// By device: the addresses to tell on, each with the session that brought it.
@@ -65,10 +83,27 @@ struct Contacts {
     return rest
   }
 
-  /// Returns whether the device had an address.
+  /// Forgets a device. Returns whether it had an address.
   mutating func forget(_ device: DeviceID) -> Bool {
-    changes[device] = nil
+    (meetings[device], changes[device]) = (nil, nil)
     return addresses.removeValue(forKey: device) != nil
+  }
+
+  // MARK: Meetings
+
+  /// A device was heard.
+  mutating func note(_ device: DeviceID, at milliseconds: UInt64) {
+    meetings[device, default: Meeting(lastSeenMilliseconds: 0)].lastSeenMilliseconds = milliseconds
+  }
+
+  /// A device made something that a carrier brought.
+  mutating func note(_ device: DeviceID, noEarlierThan milliseconds: UInt64) {
+    note(device, at: max(milliseconds, meetings[device]?.lastSeenMilliseconds ?? 0))
+  }
+
+  /// A device finished a handshake.
+  mutating func note(_ device: DeviceID, _ handshake: Handshake, at milliseconds: UInt64) {
+    meetings[device] = Meeting(lastSeenMilliseconds: milliseconds, handshake: handshake)
   }
 
   // MARK: Changes

@@ -62,14 +62,6 @@ struct Coverage {
     }
   }
 
-  /// The last contact with a device since the start.
-  struct Meeting {
-    /// Since 1970.
-    var lastSeenMilliseconds: UInt64
-    /// From the last handshake, if any.
-    var hello: HeardOfDevice?
-  }
-
   struct Own {
     var vector: [ChainID: UInt64]
     /// Entries of the chains that published last.
@@ -82,7 +74,6 @@ struct Coverage {
   /// Members by their short names, which statements use.
   var members: [UInt64: [DeviceID]] = [:]
   var memberCount = 0
-  private(set) var meetings: [DeviceID: Meeting] = [:]
   private var known: [DeviceID: [StoreIdentifier: Known]] = [:]
   /// The last processes that sessions showed, by device.
   private var shown: [DeviceID: HeardProcess] = [:]
@@ -154,7 +145,7 @@ struct Coverage {
       vector.filter { !devices.contains($0.key.device) }
     }
     for device in devices {
-      (known[device], meetings[device], shown[device]) = (nil, nil, nil)
+      (known[device], shown[device]) = (nil, nil)
       lags[device] = nil
     }
     known = known.mapValues { stores in
@@ -165,23 +156,6 @@ struct Coverage {
       }
     }
     table.keep { !devices.contains($0) }
-  }
-
-  // MARK: Meetings
-
-  /// A device was heard.
-  mutating func note(_ device: DeviceID, at milliseconds: UInt64) {
-    meetings[device, default: Meeting(lastSeenMilliseconds: 0)].lastSeenMilliseconds = milliseconds
-  }
-
-  /// A device made something that a carrier brought.
-  mutating func note(_ device: DeviceID, noEarlierThan milliseconds: UInt64) {
-    note(device, at: max(milliseconds, meetings[device]?.lastSeenMilliseconds ?? 0))
-  }
-
-  /// A device finished a handshake.
-  mutating func note(_ device: DeviceID, _ hello: HeardOfDevice, at milliseconds: UInt64) {
-    meetings[device] = Meeting(lastSeenMilliseconds: milliseconds, hello: hello)
   }
 
   // MARK: Sessions

@@ -187,7 +187,7 @@ extension Replica {
     }
     _ = hear(parcel.statements)
     noteSeen()
-    coverage.note(parcel.author, noEarlierThan: parcel.reading.milliseconds)
+    contacts.note(parcel.author, noEarlierThan: parcel.reading.milliseconds)
     effects.append(.progress)
     return taken
   }

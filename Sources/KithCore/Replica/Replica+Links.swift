@@ -58,9 +58,9 @@ extension Replica {
   /// epoch that both have by then.
   mutating func beginExchange(on id: SessionID) {
     guard let link = links[id], let device = link.device else { return }
-    coverage.note(
+    contacts.note(
       device,
-      HeardOfDevice(
+      Contacts.Handshake(
         software: link.peer.hello.software,
         clockOffsetMilliseconds: link.clockOffsetMilliseconds,
         epoch: link.peer.isMembershipOnly ? nil : keyring.current?.id),
@@ -93,7 +93,7 @@ extension Replica {
 
   mutating func disconnect(_ id: SessionID) {
     guard let link = links.removeValue(forKey: id) else { return }
-    if let device = link.device { coverage.note(device, at: now.wallMilliseconds) }
+    if let device = link.device { contacts.note(device, at: now.wallMilliseconds) }
     coverage.end(id)
     planCoverage()
     // A node that stops ends its sessions first, and loses no address.
@@ -106,7 +106,7 @@ extension Replica {
   mutating func receive(_ message: InboundMessage, on id: SessionID) {
     guard let link = links[id] else { return }
     if link.joiner != nil { return receive(message.body, fromJoiner: id) }
-    if let device = link.device { coverage.note(device, at: now.wallMilliseconds) }
+    if let device = link.device { contacts.note(device, at: now.wallMilliseconds) }
     repeater = message.repeater
     defer { repeater = nil }
     switch message.body {

@@ -8,7 +8,7 @@ extension Replica {
   ///
   /// - Complexity: O(*n*) in the devices.
   package func handshakeEpochs(at instant: Instant) -> [EpochKeys] {
-    members.handshakeEpochs(at: instant) { coverage.meetings[$0]?.hello?.epoch }
+    members.handshakeEpochs(at: instant) { contacts.meetings[$0]?.handshake?.epoch }
   }
 
   // MARK: Requests of a person

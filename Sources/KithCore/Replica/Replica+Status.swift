@@ -67,18 +67,18 @@ extension Replica {
 
   /// Its version of Kith; nil if it told none since the start.
   package func software(of device: DeviceID) -> String? {
-    let software = coverage.meetings[device]?.hello?.software ?? ""
+    let software = contacts.meetings[device]?.handshake?.software ?? ""
     return software.isEmpty ? nil : software
   }
 
   /// Its clock less ours at the last handshake since the start.
   package func clockOffsetMilliseconds(of device: DeviceID) -> Int64? {
-    coverage.meetings[device]?.hello?.clockOffsetMilliseconds
+    contacts.meetings[device]?.handshake?.clockOffsetMilliseconds
   }
 
   /// In milliseconds since 1970; nil if not heard since the start.
   package func lastSeenMilliseconds(of device: DeviceID) -> UInt64? {
-    coverage.meetings[device]?.lastSeenMilliseconds
+    contacts.meetings[device]?.lastSeenMilliseconds
   }
 
   /// Whether anything was heard of a device since it became a member. If not, it may have died
@@ -86,7 +86,7 @@ extension Replica {
   ///
   /// - Complexity: O(*c*) in the chains.
   package func wasHeard(_ device: DeviceID) -> Bool {
-    device == keys.id || coverage.meetings[device] != nil
+    device == keys.id || contacts.meetings[device] != nil
       || contacts.addresses[device]?.isEmpty == false
       || stores.values.contains { store in
         store.log.vector.keys.contains { $0.device == device }
