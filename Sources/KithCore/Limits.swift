@@ -107,8 +107,9 @@ package enum Limits {
   static let generationsSince: UInt64 = 1_767_225_600_000
   /// The time that adds one generation to the ration.
   static let generationMilliseconds: UInt64 = 30 * 24 * 3_600_000
-  /// How early a batch may be to wait for its time.
-  static let earlyMilliseconds: Int64 = 60_000
+  /// The lead over the time that a publishing clock may have: its author's clock may be ahead of the
+  /// clock of the device that passes it on, and that one ahead of the receiver's.
+  static let publishedAheadMilliseconds: Int64 = 2 * clockDifferenceMilliseconds
   /// The time between full `Have`s, less up to a quarter of jitter.
   static let haveIntervalMilliseconds: UInt64 = 30_000
   /// The age at which a session is replaced by a new one.

@@ -112,13 +112,14 @@ struct TimeKeeper: Sendable {
     return isWorthless ? any.map { ($0.device, $0.time) } : nil
   }
 
-  /// Whether the host's clock cannot be right, or has neither hardware nor a synchronised past.
+  /// Whether the host's clock cannot be right (data that is taken in is never so far ahead of a right
+  /// one), or has neither hardware nor a synchronised past.
   var isWorthless: Bool { isWorthless(host) }
 
   private func isWorthless(_ host: Instant) -> Bool {
     let own = Int64(clamping: host.wallMilliseconds)
     return !Self.isPossible(own)
-      || own < Int64(clock.latest.milliseconds) - Limits.clockDifferenceMilliseconds
+      || own < Int64(clock.latest.milliseconds) - Limits.publishedAheadMilliseconds
       || !hasHardware && !wasSynchronised
   }
 
@@ -236,8 +237,6 @@ struct TimeKeeper: Sendable {
 
   enum OnBatch: Equatable {
     case apply
-    /// It is slightly ahead of the time: apply it at this monotonic time.
-    case wait(until: UInt64)
     /// End the session.
     case tooFarAhead(milliseconds: Int64)
     /// The generation does not count: end the session.
@@ -247,16 +246,10 @@ struct TimeKeeper: Sendable {
   /// Decides on a batch by its latest publishing clock. A joiner checks its inviter's clocks only
   /// against the ration of generations.
   func judge(_ published: HybridTime, isInviters: Bool) -> OnBatch {
-    let wait =
-      isInviters ? (counts(published) ? nil : Int64.max) : self.wait(for: published)
-    guard let wait else { return .apply }
+    guard isInviters ? !counts(published) : wait(for: published) != nil else { return .apply }
     guard countsGeneration(of: published) else { return .generationTooLate(published.generation) }
-    guard wait <= Limits.earlyMilliseconds else {
-      return .tooFarAhead(
-        milliseconds: Int64(clamping: published.milliseconds)
-          - Int64(clamping: now.wallMilliseconds))
-    }
-    return .wait(until: now.monotonicMilliseconds + UInt64(wait))
+    return .tooFarAhead(
+      milliseconds: Int64(clamping: published.milliseconds) - Int64(clamping: now.wallMilliseconds))
   }
 
   /// The milliseconds until data with this latest publishing clock may be taken in; nil: now.
@@ -268,7 +261,7 @@ struct TimeKeeper: Sendable {
     if isWorthless, !isRight, followed == nil { return nil }
     let ahead =
       Int64(published.milliseconds) - Int64(clamping: now.wallMilliseconds)
-      - Limits.clockDifferenceMilliseconds
+      - Limits.publishedAheadMilliseconds
     return ahead > 0 ? ahead : nil
   }
 

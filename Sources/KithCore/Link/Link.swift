@@ -121,17 +121,15 @@ struct Link {
     case ask
   }
 
-  /// While a batch waits for its time, this device asks for nothing: the answer would hold that
-  /// batch again.
   func due(at now: UInt64) -> OnTime {
     if now >= openedAt + Limits.sessionMilliseconds { return .end }
-    guard now >= dueAt, retryAt == nil else { return .nothing }
+    guard now >= dueAt else { return .nothing }
     if case .clocksDiffer = state { return .tellTime }
     return .ask
   }
 
   /// When something is due next, by the monotonic clock.
-  var wakeAt: UInt64 { min(retryAt ?? dueAt, openedAt + Limits.sessionMilliseconds) }
+  var wakeAt: UInt64 { min(dueAt, openedAt + Limits.sessionMilliseconds) }
 
   /// Schedules telling the time again.
   mutating func toldTime(at now: UInt64) { dueAt = now + Limits.haveIntervalMilliseconds }
@@ -151,6 +149,20 @@ struct Link {
     recordsSentAgain += 1
     return recordsSentAgain <= Limits.recordsSentAgain
   }
+}
+
+// MARK: Batches
+
+extension Link {
+  /// Takes a part of a batch. `room` bounds it; nil: the store is unknown.
+  mutating func receive(
+    _ part: BatchPart, size: Int, keeping room: BatchRoom?
+  ) -> BatchAssembly.OnPart {
+    assembly.add(part, size: size, keeping: self[part.store].isMismatched ? nil : room)
+  }
+
+  /// Bytes of batches not yet applied.
+  var bytesHeld: Int { assembly.weights.total }
 }
 
 // MARK: Strangers

@@ -12,15 +12,6 @@ struct StoreExchange {
     case judged
   }
 
-  /// Whether batches are applied as they come.
-  enum Order {
-    case whole
-    /// A batch waits for its time; later ones are missed.
-    case early(EarlyBatch, hasMissed: Bool)
-    /// A batch was missed, so no other may count. The session ends.
-    case broken
-  }
-
   /// Data for the peer once the session takes more.
   enum Owed {
     /// Change sets whose pushes were left out.
@@ -53,7 +44,6 @@ struct StoreExchange {
   var isMismatched = false
   /// Whether a divergence was reported.
   var hasDiverged = false
-  var order = Order.whole
   var owed: Owed?
 
   /// Whether an answer was applied.
@@ -61,8 +51,6 @@ struct StoreExchange {
   var isUnjudged: Bool { pull == .unjudged }
   /// Whether no answer was applied, or the last one was not judged whole.
   var isAwaited: Bool { pull != .judged }
-
-  var isWhole: Bool { if case .whole = order { true } else { false } }
 
   /// The peer is told the digest. `revision` is nil if vectors differ.
   mutating func tell(_ revision: UInt64?) {

@@ -24,19 +24,13 @@ extension Replica {
         - (id.flatMap { links[$0]?.assembly.weights.total } ?? 0))
   }
 
-  // MARK: Batches that are early
-
-  /// A batch slightly ahead of the time waits; one far ahead ends the session (`Docs/Protocol.md`,
-  /// "Clocks").
+  /// A batch far ahead of the time ends the session (`Docs/Protocol.md`, "Clocks").
   private mutating func applyIfInTime(
     _ batch: Batch, taint: Taint, from id: SessionID, _ peer: DeviceID
   ) {
     if let latest = batch.changeSets.lazy.map(\.header.clock).max() {
       switch timeKeeper.judge(latest, isInviters: links[id]?.isInviter == true) {
       case .apply: hear(generation: latest.generation)
-      case .wait(let until):
-        links[id]?.delay(EarlyBatch(batch: batch, taint: taint, retryAt: until))
-        return
       case .tooFarAhead(let milliseconds):
         report(.publishedAhead(peer: peer, milliseconds: milliseconds))
         return end(id, .clocksDiffer)
@@ -46,17 +40,5 @@ extension Replica {
       }
     }
     apply(batch, taint: taint, from: id, peer)
-  }
-
-  /// Applies the batches whose time has come. If others were missed meanwhile, ends the session;
-  /// the next begins with the data kept here.
-  mutating func applyEarly(on id: SessionID) {
-    let time = now.monotonicMilliseconds
-    while let early = links[id]?.nextEarly(at: time),
-      let device = links[id]?.device
-    {
-      applyIfInTime(early.batch, taint: early.taint, from: id, device)
-    }
-    if links[id]?.hasMissed == true { end(id, .clocksDiffer) }
   }
 }

@@ -59,8 +59,6 @@ extension Replica {
     guard timeKeeper.hear(generation: generation) else { return }
     effects.append(.persist([.setClock(clock.latest)]))
     tellTime()
-    let moment = now.monotonicMilliseconds
-    for id in links.keys { links[id]?.retry(at: moment) }
   }
 
   /// Notes that the clocks differ too much to exchange stores. Reports each change of the outcome.

@@ -131,7 +131,6 @@ extension Replica {
       case .ask: sendHave(on: id)
       case .nothing, nil: break
       }
-      applyEarly(on: id)
     }
   }
 

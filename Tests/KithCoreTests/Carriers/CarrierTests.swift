@@ -145,12 +145,12 @@ struct CarrierTests {
       ("only one has other limits", parcel(hasOtherLimits: true, beside: [mine: 1]), .waits),
       ("an unknown store", parcel(beside: [:]), .ready),
       ("above data of an unknown store", parcel(beside: [mine: 1]), .waits),
-      ("a minute early", parcel(ahead: 60_000), .ready),
-      ("more than a minute early", parcel(ahead: 60_001), .waits),
+      ("two minutes ahead", parcel(ahead: 120_000), .ready),
+      ("more than two minutes ahead", parcel(ahead: 120_001), .waits),
       ("a stranger's", parcel(by: stranger), .cannotJudge),
-      ("a stranger's, early", parcel(by: stranger, ahead: 60_001), .cannotJudge),
+      ("a stranger's, ahead", parcel(by: stranger, ahead: 120_001), .cannotJudge),
       ("a revoked device's", parcel(by: revoked), .void),
-      ("a revoked device's, early", parcel(by: revoked, above: [mine: 4], ahead: 60_001), .void),
+      ("a revoked device's, ahead", parcel(by: revoked, above: [mine: 4], ahead: 120_001), .void),
     ]
     let reader = fixture.reader([mine: 3], at: time, refused: [refused.device])
     for (name, parcel, verdict) in cases { #expect(reader.judge(parcel) == verdict, "\(name)") }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// How a batch is put together of its parts, and waits for its time.
+/// How a batch is put together of its parts.
 @Suite struct LinkBatchTests {
   typealias OnPart = BatchAssembly.OnPart
 
@@ -149,51 +149,5 @@ import Testing
       #expect(piece.isTotal == (number > 0))
       taint = piece
     }
-  }
-
-  // MARK: Early batches
-
-  private func early(_ fixture: inout LinkFixture, at time: UInt64) throws -> EarlyBatch {
-    EarlyBatch(
-      batch: Batch(store: LinkFixture.store, changeSets: [try fixture.changeSet(1)]),
-      taint: Taint(), retryAt: time)
-  }
-
-  @Test func `a batch waits for its time, and nothing is asked for meanwhile`() throws {
-    var fixture = try LinkFixture()
-    var link = LinkFixture.exchanging()
-    _ = link.ask(nextAt: 200)
-    link.delay(try early(&fixture, at: 500))
-    let weight = try fixture.changeSet(1).weight
-    #expect(link.bytesHeld == weight)
-    #expect(link.due(at: 300) == .nothing && link.wakeAt == 500)
-    let taken = [499, 500, 500].map { link.nextEarly(at: $0)?.batch.changeSets.count }
-    #expect(taken == [nil, 1, nil])
-    #expect(!link.hasMissed && link.bytesHeld == 0)
-    #expect(link.due(at: 500) == .ask)
-  }
-
-  @Test func `a batch behind an early one is missed, and the session is to end`() throws {
-    var fixture = try LinkFixture()
-    var link = LinkFixture.exchanging()
-    let part = try fixture.part([try fixture.changeSet(2)])
-    link.delay(try early(&fixture, at: 500))
-    let missed = link.receive(part, size: 1, keeping: fixture.room())
-    #expect(isUnwanted(missed))
-    // Another store's is not.
-    let other = try fixture.part(of: LinkFixture.other)
-    _ = try whole(link.receive(other, size: 1, keeping: fixture.room()))
-    #expect(!link.hasMissed, "the early one waits still")
-    link.retry(at: 100)
-    let due = link.nextEarly(at: 100)
-    #expect(due?.retryAt == 100)
-    #expect(link.hasMissed)
-    let later = link.receive(part, size: 1, keeping: fixture.room())
-    #expect(isUnwanted(later))
-    // It was earlier than thought: the gap is not forgotten.
-    link.delay(try early(&fixture, at: 700))
-    #expect(!link.hasMissed)
-    _ = link.nextEarly(at: 700)
-    #expect(link.hasMissed)
   }
 }
