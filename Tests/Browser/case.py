@@ -123,12 +123,12 @@ class Case(unittest.TestCase):
         return first.admit(self.peer(name)).serve(first)
 
     def open_both(self, **values):
-        """The pages of two devices of one account, in step, each in a browser of its own."""
+        """The pages of two devices of one account, in sync, each in a browser of its own."""
         laptop = self.account(**values)
         desktop = self.joined(laptop)
         pages = [KithPage(self.browser(index), peer).open() for index, peer in enumerate((laptop, desktop))]
         for page in pages:
-            page.wait_state("Everything is in step.")
+            page.wait_state("Everything is in sync.")
             for key, value in values.items():
                 page.wait_value(key, value)
         return pages

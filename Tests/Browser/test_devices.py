@@ -88,7 +88,7 @@ class DeviceTests(Case):
         self.picture(desktop.browser, "5-joined")
         for page in (laptop, desktop):
             page.press("Close", "#pairing")
-            page.wait_state("Everything is in step.")
+            page.wait_state("Everything is in sync.")
         desktop.wait_value("theme", "dark")
         self.picture(desktop.browser, "6-in-step")
         # The code is on no page any more.
@@ -148,7 +148,7 @@ class DeviceTests(Case):
         desktop.peer.page.stop()
         desktop.wait_state("kith web does not answer.")
         self.assertEqual(desktop.value("theme"), "dark")
-        laptop.wait_state("No other device is in touch.")
+        laptop.wait_state("No other device is connected.")
         laptop.set("theme", "light")
         laptop.browser.wait_text("#state-detail", "waits")
         self.picture(laptop.browser, "away")
@@ -157,7 +157,7 @@ class DeviceTests(Case):
         desktop.peer.serve(laptop.peer)
         desktop.open()
         desktop.wait_value("theme", "light")
-        laptop.wait_state("Everything is in step.")
+        laptop.wait_state("Everything is in sync.")
 
     def test_node_of_another_program(self):
         """a node of another program ends, and comes back"""

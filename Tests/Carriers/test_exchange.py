@@ -85,15 +85,15 @@ class Exchange(Rig):
             self.assertEqual(said[-1].split(), [*expected.split(), "desktop"], devices)
 
         laptop.kith("set", "a", "1")
-        look("lacks it")
-        look("lacks it")
+        look("behind")
+        look("behind")
         desktop.moment()
         # The desktop's statement came through the folder, and it has not been on since.
-        look("has it")
+        look("up to date")
         laptop.kith("set", "a", "2")
-        look("lacks it")
+        look("behind")
         desktop.moment(("set", "b", "1"))
-        look("has it")
+        look("up to date")
         self.say(f"laptop: {'; '.join(' '.join(each.split()) for each in said)}")
 
     def through(self, kind):

@@ -59,7 +59,7 @@ struct List: AsyncParsableCommand {
 
 struct Watch: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Stays in touch with the other devices, and shows what they change.")
+    abstract: "Stays connected to the other devices, and shows what they change.")
   @OptionGroup var device: DeviceOptions
 
   func run() async throws {

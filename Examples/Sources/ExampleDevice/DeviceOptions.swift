@@ -48,7 +48,7 @@ public struct DeviceOptions: ParsableArguments, Sendable {
     }
   }
 
-  /// The same, while they are served: in touch with the other devices until the body is done.
+  /// The same, while they are served: connected to the other devices until the body is done.
   public func withRunningAccounts(
     _ body: @escaping @Sendable (Accounts) async throws -> Void
   ) async throws {

@@ -66,7 +66,7 @@ struct Write: AsyncParsableCommand {
 
 struct Run: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Stays in touch with the other devices, and shows the settings when they change.")
+    abstract: "Stays connected to the other devices, and shows the settings when they change.")
   @OptionGroup var settings: Settings
 
   func run() async throws {

@@ -103,7 +103,7 @@ function facts(device, state) {
   if (device.isThisDevice) {
     add(clockText(status.clock));
   } else if (device.isMember) {
-    if (state.kind === "step" || state.kind === "behind") add("seen now");
+    if (state.kind === "synced" || state.kind === "behind") add("seen now");
     else if (device.lastSeenMilliseconds !== undefined) add(`seen ${ago(device.lastSeenMilliseconds, now())}`);
     else add(device.wasHeard ? "not seen since the node started" : "never seen");
     add(hasText(device));

@@ -164,7 +164,7 @@ async function sync() {
     if (incomplete.length === 0 && !unpublished) toast("All other devices have everything.");
     else {
       toast([incomplete.length > 0 ? `Not yet complete: ${incomplete.map(plainName).join(", ")}. ` : "",
-        unpublished ? "Some writes wait until another device is in touch." : ""].join("")
+        unpublished ? "Some writes wait until another device is connected." : ""].join("")
         || "No other device has everything yet.");
     }
   } catch (error) {

@@ -1,4 +1,4 @@
-// The meaning of the status for people: is everything in step? Pure functions of the status document.
+// The meaning of the status for people: is everything in sync? Pure functions of the status document.
 // Sentences are parts: texts, and { name } for names from other devices.
 
 import { ago, count, duration, nameList } from "./dom.js";
@@ -29,11 +29,11 @@ export function deviceState(device, status, now) {
   }
   if (session?.isExchanging) {
     const lacking = lack(device);
-    return lacking === 0 ? { kind: "step", text: "in step" }
+    return lacking === 0 ? { kind: "synced", text: "in sync" }
       : { kind: "behind", text: `lacks ${count(lacking, "change set")}` };
   }
   if (device.isConnected) return { kind: "behind", text: "connected, but exchanges no stores" };
-  return { kind: "away", text: device.wasHeard ? "not in touch" : "never heard of" };
+  return { kind: "away", text: device.wasHeard ? "not connected" : "never heard of" };
 }
 
 /** { kind, title, detail: parts }: the answer in one sentence, and one more. */
@@ -87,7 +87,7 @@ function syncState(status, now) {
   };
   const kinds = new Map(others.map((device) => [device, deviceState(device, status, now).kind]));
   const of = (kind) => others.filter((device) => kinds.get(device) === kind);
-  const [inStep, behind, away, clocks] = ["step", "behind", "away", "clock"].map(of);
+  const [inSync, behind, away, clocks] = ["synced", "behind", "away", "clock"].map(of);
   const drafts = sum(status.stores.map((store) => store.drafts));
   if (clocks.length > 0) return {
     kind: "problem", title: "A clock needs your attention.",
@@ -103,12 +103,12 @@ function syncState(status, now) {
     return { kind: "syncing", title: "Changes are on their way.", detail };
   }
   const held = (status.carriers ?? []).find((carrier) => carrier.heldSinceMilliseconds);
-  if (inStep.length === 0 && held) return {
+  if (inSync.length === 0 && held) return {
     kind: "partly", title: "Everything is on a carrier.",
     detail: ["Other devices get it from ", { name: held.location }, " when they look."],
   };
-  if (inStep.length === 0) return {
-    kind: "waiting", title: "No other device is in touch.",
+  if (inSync.length === 0) return {
+    kind: "waiting", title: "No other device is connected.",
     detail: drafts > 0
       ? [`${count(drafts, "write")} of this device ${drafts === 1 ? "waits" : "wait"} until one is.`]
       : ["Changes are exchanged when two devices are on together."],
@@ -120,14 +120,14 @@ function syncState(status, now) {
   if (away.length > 0) {
     const lacking = away.filter((device) => lack(device) > 0);
     return {
-      kind: "partly", title: `In step with ${inStep.length} of ${count(others.length, "other device")}.`,
-      detail: [...nameList(away.map((one) => one.name)), away.length === 1 ? " is" : " are", " not in touch",
+      kind: "partly", title: `In sync with ${inSync.length} of ${count(others.length, "other device")}.`,
+      detail: [...nameList(away.map((one) => one.name)), away.length === 1 ? " is" : " are", " not connected",
         lacking.length === 0 ? "." : `, and ${away.length === 1 ? "lacks" : "lack"} `
           + `${count(sum(lacking.map(lack)), "change set")}.`],
     };
   }
   return {
-    kind: "step", title: "Everything is in step.",
+    kind: "synced", title: "Everything is in sync.",
     detail: others.length === 1 ? [{ name: others[0].name }, " has everything that this device has."]
       : [`${others.length === 2 ? "Both" : `All ${others.length}`} other devices `
         + "have everything that this device has."],

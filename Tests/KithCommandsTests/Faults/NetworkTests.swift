@@ -168,7 +168,7 @@ extension Faults {
     /// A host whose cable is pulled says nothing any more. A person who looks is told soon: by itself the kernel
     /// notices it 45 s after something was sent, and something is sent every 30 s.
     @Test(.enabled(if: Bridge.isPossible, "network namespaces with a bridge cannot be made here"))
-    func `a peer that vanished is not in touch for long`() async throws {
+    func `a peer that vanished is not connected for long`() async throws {
       let household = try Household()
       let bridge = try Bridge(household.root.lastPathComponent, count: 2)
       defer { bridge.remove() }
@@ -179,15 +179,15 @@ extension Faults {
       let alpha = household.members[0]
       try await household.start(alpha, peers: [])
       try await household.start(household.members[1], peers: ["10.78.0.1:\(alpha.port)"])
-      func isInTouch() async throws -> Bool {
+      func isConnected() async throws -> Bool {
         let status = try await household.run(alpha, "status")
         return status.output.contains("1 of 1 connected")
       }
-      try await eventually("both to be in touch") { try await isInTouch() }
+      try await eventually("both to be connected") { try await isConnected() }
       try bridge.unplug(1)
       let began = ContinuousClock.now
       try await eventually("beta to be missed", seconds: 35, every: 250) {
-        try await !isInTouch()
+        try await !isConnected()
       }
       print("network: a peer that vanished was missed after \(ContinuousClock.now - began)")
       for member in household.members { try await household.stop(member, SIGKILL) }

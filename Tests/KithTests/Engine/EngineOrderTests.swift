@@ -16,7 +16,7 @@ struct EngineOrderTests {
     try stores[0].set(0, forKey: "n")
     pair.carry()
     #expect(stores[1].value(forKey: "n") == 0)
-    // In touch: a write is one commit, and a message to the other.
+    // Connected: a write is one commit, and a message to the other.
     pair.storage.hold()
     defer { pair.storage.release() }
     let commits = pair.storage.commits

@@ -81,7 +81,7 @@ struct BrokenJoinTests {
       try second.close()
     }
     try first.close()
-    // Also after a restart, when nobody is in touch.
+    // Also after a restart, when nobody is connected.
     let again = try await Nodes.open(nodes.directory.child("0"))
     #expect(again.status.devices.allSatisfy { $0.wasHeard })
     try again.close()
