@@ -1,3 +1,4 @@
+internal import Glibc
 internal import NIOCore
 
 /// A host and a port, as in `192.0.2.1:4114`, `[2001:db8::1]:4114`, `[fe80::1%eth0]:4114` or
@@ -114,5 +115,61 @@ package struct PeerAddressError: Error, Hashable, Sendable, CustomStringConverti
       case .bareIPv6: "an IPv6 address stands in brackets"
       }
     return "'\(text)': \(reason); write 192.0.2.1:4114, [2001:db8::1]:4114 or name.local:4114"
+  }
+}
+
+extension SocketAddress {
+  /// Returns the IP address in a host's text, with its zone; nil for a name.
+  ///
+  /// No resolver is used: without an IPv6 network it returns no IPv6 address, not even `::`.
+  static func literal(_ host: String, port: Int) -> SocketAddress? {
+    let parts = host.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let text = parts.first,
+      let address = try? SocketAddress(ipAddress: String(text), port: port)
+    else { return nil }
+    guard parts.count == 2 else { return address }
+    let index = UInt32(parts[1]) ?? if_nametoindex(String(parts[1]))
+    return index == 0 ? nil : address.onLink(index)
+  }
+
+  /// In network byte order; empty without an IP address.
+  var ipBytes: [UInt8] {
+    switch self {
+    case .v4(let v4): withUnsafeBytes(of: v4.address.sin_addr) { Array($0) }
+    case .v6(let v6): withUnsafeBytes(of: v6.address.sin6_addr) { Array($0) }
+    case .unixDomainSocket: []
+    }
+  }
+
+  func onLink(_ index: UInt32) -> SocketAddress {
+    guard case .v6(let v6) = self else { return self }
+    var address = v6.address
+    address.sin6_scope_id = index
+    return SocketAddress(address, host: "")
+  }
+}
+
+/// Addresses of connections as text.
+enum IPAddressText {
+  /// Returns the IPv4 address within `::ffff:a.b.c.d`, or nil.
+  static func mappedIPv4(_ bytes: [UInt8]) -> [UInt8]? {
+    let prefix: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]
+    return bytes.count == 16 && bytes.starts(with: prefix) ? Array(bytes[12...]) : nil
+  }
+
+  /// In the form of ``PeerAddress``; a mapped IPv4 address as IPv4.
+  static func host(of address: SocketAddress?) -> String? {
+    guard let address, let text = address.ipAddress else { return nil }
+    guard case .v6(let v6) = address else { return text }
+    if let mapped = mappedIPv4(address.ipBytes) {
+      return mapped.map(String.init).joined(separator: ".")
+    }
+    let scope = v6.address.sin6_scope_id
+    return scope == 0 ? text : "\(text)%\(scope)"
+  }
+
+  /// An IPv6 address in brackets.
+  static func place(_ host: String, _ port: some BinaryInteger) -> String {
+    host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
   }
 }

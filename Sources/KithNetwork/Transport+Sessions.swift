@@ -1,6 +1,7 @@
 package import KithCore
 internal import KithCrypto
 internal import NIOCore
+internal import Synchronization
 
 extension Transport {
   // MARK: Sessions
@@ -86,5 +87,63 @@ extension Transport {
   func sessionLifetime() -> TimeAmount {
     let nanoseconds = Double(TimeAmount(configuration.sessionLifetime).nanoseconds)
     return .nanoseconds(Int64(nanoseconds * (0.875 + 0.25 * entropy.fraction())))
+  }
+}
+
+extension Transport {
+  /// Called when a device was heard at a new host. If it has moved, its old sessions are dead and
+  /// end. If it has several addresses, its kernel answers and they stay.
+  func probeSessions(with key: TransportPublicKey, butAt host: String) {
+    for id in dialler.sessions(with: key, butAt: host) {
+      registry.withLock { $0.link(of: id) }?.probe()
+    }
+  }
+
+  /// Called when this host's addresses changed: sessions from an old address hang.
+  func probeSessions() {
+    for link in registry.withLock({ $0.links }) { link.probe() }
+  }
+
+  /// Called because a person looks at the connected devices.
+  ///
+  /// If the peer is gone, a session that received nothing recently and has nothing unsent ends
+  /// within seconds; others within 75 s (30 s until something is sent, 45 s until the kernel gives
+  /// up).
+  package func probeQuietSessions() {
+    for link in registry.withLock({ $0.links }) {
+      link.probe(ifQuietFor: NetworkLimits.quietTime)
+    }
+  }
+}
+
+/// The counters of a ``Transport`` since it was made, for tests.
+struct TransportStatistics: Hashable, Sendable {
+  /// At present.
+  var halfOpen = 0
+  var accepted = 0
+  /// Connections and sessions refused because of a limit.
+  var refused = 0
+  /// Half-open connections closed for newer ones.
+  var evicted = 0
+  /// On either side.
+  var handshakeFailures = 0
+  /// First messages that were answered before.
+  var replays = 0
+  var decryptFailures = 0
+  /// Malformed frames and messages over a limit.
+  var protocolViolations = 0
+  /// Sessions closed because of too many unsent bytes.
+  var overflows = 0
+  /// Sessions closed because no message came for too long.
+  var silences = 0
+}
+
+final class TransportCounters: Sendable {
+  private let values = Mutex(TransportStatistics())
+
+  var snapshot: TransportStatistics { values.withLock { $0 } }
+
+  func update(_ change: (inout TransportStatistics) -> Void) {
+    values.withLock { change(&$0) }
   }
 }

@@ -213,3 +213,66 @@ package enum TransportError: Error, Hashable, Sendable {
   case tooManyConnections
   case shutDown
 }
+
+package struct TransportConfiguration: Sendable {
+  /// `::` includes IPv4, and means `0.0.0.0` without IPv6. An empty list disables listening.
+  package var hosts = ["::"]
+  /// 0: any.
+  package var port: UInt16 = NetworkLimits.defaultPort
+
+  /// From accepting or connecting.
+  package var handshakeTimeout: Duration = .seconds(5)
+  /// Of a membership-only session.
+  package var membershipTimeout: Duration = .seconds(5)
+  /// A session without a message for this time is closed.
+  package var silenceTimeout: Duration = .seconds(90)
+  /// The age at which a session is closed and made again, varied by up to an eighth.
+  package var sessionLifetime: Duration = .seconds(86_400)
+  /// The time until the last bytes of a closed session are taken.
+  package var lingerTimeout: Duration = .seconds(2)
+
+  /// The maximum of the first wait; the minimum is two fifths of it.
+  package var leastRedialMilliseconds: UInt64 = 250
+  /// For a configured address.
+  package var mostRedialMilliseconds: UInt64 = 30_000
+
+  /// A session with more unsent bytes is closed.
+  package var queueLimit = NetworkLimits.queuedBytes
+  package var sessionLimit = NetworkLimits.sessions
+
+  package init() {}
+}
+
+/// A pre-shared key with several owners: a noncopyable key cannot be in an array.
+package final class SharedPresharedKey: Sendable {
+  package let key: PresharedKey
+
+  package init(_ key: consuming PresharedKey) {
+    self.key = key
+  }
+}
+
+/// The node's side of a ``Transport``, held strongly.
+///
+/// Called on event-loop threads; must not block. For each session, `sessionOpened` is first and
+/// `sessionClosed` last, once each, all from one thread.
+package protocol TransportDelegate: AnyObject, Sendable {
+  /// The newest first; only eight are tried.
+  func presharedKeys() -> [SharedPresharedKey]
+  /// Whether the key is a member's.
+  func isKnown(_ key: TransportPublicKey) -> Bool
+  /// The transport fills in the version.
+  func hello() -> Hello
+  /// Called if a connection's first message is under none of the keys, with its host.
+  func strangerRefused(_ host: String)
+  /// Called when a call of an address has ended; see ``Transport/dialledAddresses``.
+  func dialEnded()
+  /// See ``Transport/isMembershipOnly(_:)``.
+  func sessionOpened(_ id: SessionID, _ peer: SessionPeer)
+  func sessionReceived(_ id: SessionID, _ message: [UInt8])
+  /// More can be sent, or not for now.
+  func sessionWritable(_ id: SessionID, _ isWritable: Bool)
+  /// See ``Transport/awaitRoom(_:)``.
+  func sessionHasRoom(_ id: SessionID)
+  func sessionClosed(_ id: SessionID)
+}

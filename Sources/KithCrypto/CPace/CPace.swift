@@ -109,3 +109,118 @@ package struct CPaceShare: FixedBytes {
 
   @inlinable package init(storage: Bytes32) { self.storage = storage }
 }
+
+/// The common key of two sides with the same password.
+package struct CPaceKey: ~Copyable, Sendable {
+  static let byteCount = 64
+  private let secret: SecretBytes
+
+  init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+
+  /// The pointer is valid only during the call.
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+
+  /// Returns a proof of having the key: BLAKE2b-256 of the message under it, in O(*n*).
+  package borrowing func proof(of message: [UInt8]) -> Digest256 {
+    secret.withUnsafeBytes { key in Digest256 { Self.digest(message, under: key, into: $0) } }
+  }
+
+  /// Derives a key: BLAKE2b-256 of the message under this key. The message must differ from those
+  /// of all proofs.
+  package borrowing func derive<Key: SecretKey & ~Copyable>(
+    _ message: [UInt8], as type: Key.Type = Key.self
+  ) -> Key {
+    Key(
+      unchecked: secret.withUnsafeBytes { key in
+        SecretBytes(count: secretKeyByteCount) { Self.digest(message, under: key, into: $0) }
+      })
+  }
+
+  private static func digest(
+    _ message: [UInt8], under key: UnsafeRawBufferPointer,
+    into target: UnsafeMutableRawBufferPointer
+  ) {
+    _ = crypto_generichash(
+      target.bytePointer, target.count, message, UInt64(message.count), key.bytePointer, key.count)
+  }
+}
+
+/// One side's secret number in one exchange.
+package struct CPaceScalar: SecretKey, ~Copyable {
+  private let secret: SecretBytes
+
+  /// Wraps 32 little-endian bytes; the caller has checked the count.
+  package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+
+  /// Draws a number, uniform below the group's order.
+  package init(random entropy: inout some Entropy) {
+    let wide = SecretBytes(
+      random: Int(crypto_core_ristretto255_NONREDUCEDSCALARBYTES), using: &entropy)
+    secret = SecretBytes(count: Int(crypto_core_ristretto255_SCALARBYTES)) { scalar in
+      wide.withUnsafeBytes {
+        crypto_core_ristretto255_scalar_reduce(scalar.bytePointer, $0.bytePointer)
+      }
+    }
+  }
+
+  /// The pointer is valid only during the call.
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+
+  /// Throws `invalidKey` if the bytes are no element, or the product is the identity.
+  borrowing func times(_ element: UnsafeRawBufferPointer) throws(CryptoError) -> SecretBytes {
+    Sodium.start()
+    // libsodium 1.0.18 ignores the highest bit, which would give an element two encodings.
+    guard let last = element.last, last < 0x80 else { throw .invalidKey }
+    return try SecretBytes(count: Int(crypto_core_ristretto255_BYTES)) {
+      product throws(CryptoError) in
+      let status = secret.withUnsafeBytes {
+        crypto_scalarmult_ristretto255(product.bytePointer, $0.bytePointer, element.bytePointer)
+      }
+      guard status == 0 else { throw .invalidKey }
+    }
+  }
+}
+
+/// Byte strings as the draft joins and hashes them.
+enum CPaceText {
+  /// The length in LEB128.
+  static func length(_ count: Int) -> [UInt8] {
+    var rest = count
+    var bytes: [UInt8] = []
+    repeat {
+      bytes.append(UInt8(rest & 0x7f) | (rest > 0x7f ? 0x80 : 0))
+      rest >>= 7
+    } while rest > 0
+    return bytes
+  }
+
+  /// The bytes after their length (`prepend_len`).
+  static func prefixed(_ bytes: [UInt8]) -> [UInt8] { length(bytes.count) + bytes }
+
+  /// SHA-512 of public bytes, a secret, and public bytes. Leaves no copy of the secret.
+  static func hash(
+    _ before: [[UInt8]], secret: UnsafeRawBufferPointer, _ after: [[UInt8]],
+    into digest: UnsafeMutableRawBufferPointer
+  ) {
+    Sodium.start()
+    var state = crypto_hash_sha512_state()
+    _ = crypto_hash_sha512_init(&state)
+    for part in before { _ = crypto_hash_sha512_update(&state, part, UInt64(part.count)) }
+    _ = crypto_hash_sha512_update(&state, secret.bytePointer, UInt64(secret.count))
+    for part in after { _ = crypto_hash_sha512_update(&state, part, UInt64(part.count)) }
+    _ = crypto_hash_sha512_final(&state, digest.bytePointer)
+    withUnsafeMutableBytes(of: &state) { Sodium.zero($0) }
+  }
+
+  /// Joins parts, each after its length (`lv_cat`).
+  static func joined(_ parts: [[UInt8]]) -> [UInt8] { parts.flatMap(prefixed) }
+}
+
+extension CPace {
+  /// A channel identifier: each part follows its length, so that borders count.
+  package static func channel(_ parts: [UInt8]...) -> [UInt8] { CPaceText.joined(parts) }
+}

@@ -1,5 +1,19 @@
 import CSodium
 
+/// A BLAKE2b digest of 32 bytes.
+package struct Digest256: FixedBytes {
+  package let storage: Bytes32
+
+  @inlinable package init(storage: Bytes32) { self.storage = storage }
+}
+
+/// A BLAKE2b digest of 16 bytes.
+package struct Digest128: FixedBytes {
+  package let storage: Bytes16
+
+  @inlinable package init(storage: Bytes16) { self.storage = storage }
+}
+
 /// BLAKE2b, unkeyed and keyed (`crypto_generichash`); each call takes O(*n*) in its bytes.
 package enum Blake2b {
   /// Digests the parts without separators: encode their borders if they matter.
@@ -59,5 +73,28 @@ extension Blake2b {
       var state = state
       return Digest256 { kith_blake2b_final(&state, $0.bytePointer, $0.count) }
     }
+  }
+}
+
+/// Subkeys of a master secret (`crypto_kdf_derive_from_key`).
+package enum KeyDerivation {
+  /// Returns a 32-byte subkey, which reveals nothing about its master or other subkeys.
+  ///
+  /// The context is eight ASCII bytes for the purpose, such as `KithEpo1`.
+  package static func derive<Key: SecretKey & ~Copyable, Master: SecretKey & ~Copyable>(
+    _ subkey: UInt64, context: StaticString, from master: borrowing Master
+  ) -> Key {
+    precondition(
+      context.utf8CodeUnitCount == Int(crypto_kdf_CONTEXTBYTES),
+      "a context has 8 bytes")
+    return Key(
+      unchecked: master.withUnsafeBytes { master in
+        SecretBytes(count: secretKeyByteCount) { target in
+          context.utf8Start.withMemoryRebound(to: CChar.self, capacity: 8) { context in
+            _ = crypto_kdf_derive_from_key(
+              target.bytePointer, target.count, subkey, context, master.bytePointer)
+          }
+        }
+      })
   }
 }

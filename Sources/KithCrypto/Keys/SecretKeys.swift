@@ -1,3 +1,53 @@
+import CSodium
+
+/// A secret of 32 bytes in guarded memory; one type for each purpose, so that no key serves
+/// another.
+package protocol SecretKey: ~Copyable, Sendable {
+  /// Wraps 32 bytes; the caller has checked the count. Outside this module, use `init(_:)`.
+  init(unchecked secret: consuming SecretBytes)
+
+  /// The pointer is valid only during the call.
+  borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R
+}
+
+package let secretKeyByteCount = 32
+
+extension SecretKey where Self: ~Copyable {
+  /// Throws `wrongLength` unless there are 32 bytes.
+  package init(_ secret: consuming SecretBytes) throws(CryptoError) {
+    let actual = secret.count
+    guard actual == secretKeyByteCount else {
+      throw .wrongLength(expected: secretKeyByteCount, actual: actual)
+    }
+    self.init(unchecked: secret)
+  }
+
+  /// Copies 32 bytes and zeroes the source, even if it throws `wrongLength`.
+  package init(zeroing bytes: inout [UInt8]) throws(CryptoError) {
+    try self.init(SecretBytes(zeroing: &bytes))
+  }
+
+  package init(random entropy: inout some Entropy) {
+    self.init(unchecked: SecretBytes(random: secretKeyByteCount, using: &entropy))
+  }
+
+  package borrowing func copy() -> Self {
+    Self(
+      unchecked: withUnsafeBytes { source in
+        SecretBytes(count: source.count) { $0.copyMemory(from: source) }
+      })
+  }
+
+  /// Compares in constant time.
+  package borrowing func isSame(as other: borrowing Self) -> Bool {
+    withUnsafeBytes { left in
+      other.withUnsafeBytes { right in Sodium.equal(left, right) }
+    }
+  }
+}
+
 /// The seed of an Ed25519 signing key.
 package struct SigningSeed: SecretKey, ~Copyable {
   private let secret: SecretBytes
@@ -104,6 +154,50 @@ package struct StorageKey: SecretBoxKey, ~Copyable {
   package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
   package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+}
+
+/// An X25519 private key of the Noise handshake, static or ephemeral.
+package struct TransportPrivateKey: SecretKey, ~Copyable {
+  private let secret: SecretBytes
+
+  package let publicKey: TransportPublicKey
+
+  /// Wraps 32 bytes, and computes the public key; the caller has checked the count.
+  package init(unchecked secret: consuming SecretBytes) {
+    publicKey = secret.withUnsafeBytes { secret in
+      TransportPublicKey { _ = crypto_scalarmult_base($0.bytePointer, secret.bytePointer) }
+    }
+    self.secret = secret
+  }
+
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+}
+
+/// An X25519 key that boxes are sealed to and from (`crypto_box_seed_keypair`).
+package struct BoxKey: ~Copyable, Sendable {
+  private let secret: SecretBytes
+
+  /// The key that others seal to.
+  package let publicKey: BoxPublicKey
+
+  package init(seed: borrowing BoxSeed) {
+    var publicKey = BoxPublicKey(storage: Bytes32())
+    secret = seed.withUnsafeBytes { seed in
+      SecretBytes(count: Int(crypto_box_SECRETKEYBYTES)) { secret in
+        publicKey = BoxPublicKey {
+          _ = crypto_box_seed_keypair($0.bytePointer, secret.bytePointer, seed.bytePointer)
+        }
+      }
+    }
+    self.publicKey = publicKey
+  }
+
+  /// Passes the private key; the pointer is valid only during the call.
+  borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }

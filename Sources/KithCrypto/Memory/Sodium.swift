@@ -38,3 +38,29 @@ extension UnsafeMutableRawBufferPointer {
     baseAddress?.assumingMemoryBound(to: UInt8.self) ?? nowhere
   }
 }
+
+/// Compares byte strings in O(*n*), in a time that depends only on their lengths.
+package func constantTimeEquals(_ first: [UInt8], _ second: [UInt8]) -> Bool {
+  first.withUnsafeBytes { left in
+    second.withUnsafeBytes { right in Sodium.equal(left, right) }
+  }
+}
+
+extension Sodium {
+  /// Takes a time that depends only on the lengths.
+  static func equal(_ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer) -> Bool {
+    first.count == second.count
+      && sodium_memcmp(first.baseAddress, second.baseAddress, first.count) == 0
+  }
+}
+
+package enum CryptoError: Error, Equatable, Sendable {
+  case wrongLength(expected: Int, actual: Int)
+  /// A public key is of low order, which would make a shared secret public, or a CPace share or
+  /// scalar is invalid.
+  case invalidKey
+  /// The key or nonce is wrong, or the bytes were altered.
+  case authenticationFailed
+  case outOfMemory
+  case parameterOutOfBounds(name: String, allowed: ClosedRange<Int>, actual: Int)
+}

@@ -1,3 +1,42 @@
+/// A Noise protocol by name, `Noise_<pattern><modifiers>_25519_ChaChaPoly_BLAKE2b`: the fundamental
+/// patterns with `psk` modifiers.
+package struct NoiseProtocol: Sendable {
+  /// The full name, which both sides mix in.
+  package let name: String
+
+  let pattern: HandshakePattern
+
+  /// Throws `unsupportedProtocol` if the name is not supported.
+  package init(_ name: String) throws(NoiseError) {
+    guard let pattern = Self.parse(name) else { throw .unsupportedProtocol(name) }
+    self.name = name
+    self.pattern = pattern
+  }
+
+  package var presharedKeyCount: Int { pattern.presharedKeyCount }
+
+  private static func parse(_ name: String) -> HandshakePattern? {
+    let fields = name.split(separator: "_", omittingEmptySubsequences: false)
+    guard fields.count == 5, fields[0] == "Noise",
+      fields[2...].elementsEqual(["25519", "ChaChaPoly", "BLAKE2b"])
+    else { return nil }
+    let base = fields[1].prefix { $0.isUppercase }
+    guard var pattern = HandshakePattern(name: base) else { return nil }
+    let modifiers = fields[1].dropFirst(base.count)
+    guard !modifiers.isEmpty else { return pattern }
+    // Ascending, so that one protocol has one name.
+    var lastPlace = -1
+    for modifier in modifiers.split(separator: "+", omittingEmptySubsequences: false) {
+      guard modifier.hasPrefix("psk"), modifier.utf8.count == 4,
+        let place = modifier.last?.wholeNumberValue, place > lastPlace,
+        pattern.addPresharedKey(at: place)
+      else { return nil }
+      lastPlace = place
+    }
+    return pattern
+  }
+}
+
 /// A step of a handshake message (Noise, section 7.1).
 enum HandshakeToken: String, Sendable {
   case e, s, ee, es, se, ss, psk
@@ -74,4 +113,30 @@ struct HandshakePattern: Sendable {
     "IK": "e es s ss,e ee se",
     "IX": "e s,e ee se s es",
   ]
+}
+
+package enum NoiseError: Error, Equatable, Sendable {
+  case unsupportedProtocol(String)
+  /// The pattern needs a static key of this side.
+  case missingStaticKey
+  /// The pattern needs the other side's static key beforehand.
+  case missingRemoteStaticKey
+  /// The pattern transmits the other side's static key, but the caller passed one.
+  case unexpectedRemoteStaticKey
+  case wrongPresharedKeyCount(expected: Int, actual: Int)
+  /// A message was written when one was to be read, or the reverse.
+  case outOfTurn
+  /// The handshake is finished; or, on splitting, is not.
+  case wrongStage
+  case failedBefore
+  /// Longer than 65,535 bytes.
+  case messageTooLong
+  /// The message ends before all parts of its pattern.
+  case messageTooShort
+  /// The key or order is wrong, or the bytes were altered.
+  case authenticationFailed
+  /// Of low order: the shared secret would be zero.
+  case invalidPublicKey
+  /// The counter is used up, or the pattern does not let this side send.
+  case nonceExhausted
 }

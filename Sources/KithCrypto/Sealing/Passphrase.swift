@@ -88,3 +88,10 @@ public final class Passphrase: Sendable {
     return StorageKey(unchecked: key)
   }
 }
+
+/// The random salt of a passphrase, stored with the sealed data.
+package struct PassphraseSalt: FixedBytes {
+  package let storage: Bytes16
+
+  @inlinable package init(storage: Bytes16) { self.storage = storage }
+}

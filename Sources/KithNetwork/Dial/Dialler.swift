@@ -1,6 +1,6 @@
 internal import Glibc
-internal import KithCore
-internal import KithCrypto
+package import KithCore
+package import KithCrypto
 internal import NIOCore
 internal import Synchronization
 
@@ -99,5 +99,111 @@ final class Dialler: Sendable {
       return { act(dials, surplus) }
     }
     work?()
+  }
+}
+
+enum DialTarget: Hashable, Comparable, Sendable {
+  case address(PeerAddress)
+  case device(DeviceID)
+}
+
+struct Dial: Equatable, Sendable {
+  var target: DialTarget
+  var address: PeerAddress
+  /// Modulo the number of pre-shared keys; 0: the newest.
+  var pskIndex: Int
+}
+
+package enum DialFailure: Hashable, Sendable {
+  /// No connection.
+  case unreachable(NetworkFailure.Reason)
+  /// The handshake failed: another account, another program, or an older key.
+  case refused
+  /// Another device than the expected one answered.
+  case anotherDevice
+  /// This node has no room for a session, or no pre-shared key.
+  case noRoom
+  case ourselves
+}
+
+/// The last finished call of an address.
+package struct DialAttempt: Hashable, Sendable {
+  /// When it began, since 1970.
+  package var milliseconds: UInt64
+  /// Nil: a session began.
+  package var failure: DialFailure?
+}
+
+/// An address that a node calls, and what came of it.
+package struct DialledAddress: Hashable, Sendable {
+  package var address: PeerAddress
+  /// The device that is looked for there; nil: any, as a person named the address.
+  package var device: DeviceID?
+  /// Whether the device is only heard there, and the address is not remembered.
+  package var isOnlyHeard = false
+  /// The static key met there last.
+  package var key: TransportPublicKey?
+  /// Nil: it was not called since the start, or the first call goes on.
+  package var attempt: DialAttempt?
+  /// How many calls of the target have ended.
+  package var ended = 0
+  /// Whether there is a session at the address.
+  package var isConnected = false
+
+  package init(address: PeerAddress) { self.address = address }
+}
+
+/// A dialled connection before its session. Belongs to its channel's event loop.
+final class DialledConnection: DiallerHandshakeOwner {
+  struct Ourselves: Error {}
+  /// Malformed, or with a version that was not offered.
+  struct WrongHello: Error {}
+
+  private let transport: Transport
+  private let dial: Dial
+  private let pskIndex: Int
+  private var hello: Hello?
+  /// This node has too many sessions.
+  private var isRefused = false
+
+  init(transport: Transport, dial: Dial, pskIndex: Int) {
+    self.transport = transport
+    self.dial = dial
+    self.pskIndex = pskIndex
+  }
+
+  func offer() -> [UInt8] { Offer.current.encoded() }
+
+  func answer(to reply: [UInt8], from key: TransportPublicKey) throws -> [UInt8] {
+    guard let hello = Hello(decoding: reply), Offer.current.versions.contains(hello.version) else {
+      throw WrongHello()
+    }
+    self.hello = hello
+    var answer = transport.delegate.hello()
+    // The same key in another process is a clone: both sides must detect it.
+    if key == transport.keys.transportPublicKey, hello.process == answer.process {
+      throw Ourselves()
+    }
+    answer.version = hello.version
+    return answer.encoded()
+  }
+
+  func finished(_ exchange: NoiseExchange) -> SessionHandler? {
+    guard let hello else { return nil }
+    let handler = transport.establish(
+      exchange, hello: hello, pskIndex: pskIndex, address: dial.address.description, dial: dial)
+    isRefused = handler == nil
+    return handler
+  }
+
+  func failed(_ error: (any Error)?) {
+    if error is Ourselves {
+      transport.dialler.failed(dial, .ourselves)
+    } else if isRefused {
+      transport.dialler.failed(dial, .noRoom)
+    } else {
+      transport.counters.update { $0.handshakeFailures += 1 }
+      transport.dialler.failed(dial, .refused)
+    }
   }
 }

@@ -1,5 +1,7 @@
 internal import KithCore
 internal import KithCrypto
+internal import NIOCore
+internal import Synchronization
 
 /// The parameters of a handshake (`Docs/Protocol.md`, "Handshake").
 struct NoiseParameters: Sendable {
@@ -45,5 +47,93 @@ final class NoiseExchange {
   func split() throws(NoiseError) -> TransportPair {
     guard let state = state.take() else { throw .wrongStage }
     return try state.split()
+  }
+}
+
+/// Holds at most ``NetworkLimits/handshakeBytes``.
+struct HandshakeBuffer {
+  /// An impossible length.
+  struct Malformed: Error {}
+
+  private var bytes = ByteBuffer()
+  private var consumed = 0
+  private let leastMessageBytes: Int
+
+  init(leastMessageBytes: Int = NetworkLimits.leastFirstMessageBytes) {
+    self.leastMessageBytes = leastMessageBytes
+  }
+
+  /// Nil: more bytes are needed.
+  var nextLength: Int? {
+    bytes.getInteger(at: bytes.readerIndex, as: UInt16.self).map { Int($0) }
+  }
+
+  mutating func append(_ incoming: ByteBuffer) {
+    bytes.writeImmutableBuffer(incoming)
+  }
+
+  /// Nil: more bytes are needed.
+  mutating func next() throws(Malformed) -> [UInt8]? {
+    guard let length = nextLength else { return nil }
+    let frameBytes = NetworkLimits.frameLengthBytes + length
+    guard length >= leastMessageBytes,
+      consumed + frameBytes <= NetworkLimits.handshakeBytes
+    else { throw Malformed() }
+    guard bytes.readableBytes >= frameBytes else { return nil }
+    bytes.moveReaderIndex(forwardBy: NetworkLimits.frameLengthBytes)
+    consumed += frameBytes
+    return bytes.readBytes(length: length)
+  }
+
+  /// The bytes after the last message.
+  mutating func takeRest() -> ByteBuffer {
+    defer { bytes = ByteBuffer() }
+    return bytes
+  }
+}
+
+extension ChannelHandlerContext {
+  /// With its length first.
+  @discardableResult
+  func writeHandshakeMessage(_ message: [UInt8]) -> EventLoopFuture<Void> {
+    var frame = channel.allocator.buffer(
+      capacity: NetworkLimits.frameLengthBytes + message.count)
+    frame.writeInteger(UInt16(message.count))
+    frame.writeBytes(message)
+    return writeAndFlush(NIOAny(frame))
+  }
+
+  /// `rest`: the bytes after the last message.
+  func giveWay(
+    from own: some RemovableChannelHandler & ChannelHandler, to handler: some ChannelHandler,
+    rest: ByteBuffer
+  ) throws {
+    try channel.pipeline.syncOperations.addHandler(handler, position: .after(own))
+    if rest.readableBytes > 0 { fireChannelRead(NIOAny(rest)) }
+    channel.pipeline.syncOperations.removeHandler(own, promise: nil)
+  }
+}
+
+/// Shared by all event loops.
+final class SharedEntropy: Sendable {
+  private let source: Mutex<any Entropy>
+
+  init(_ source: any Entropy) {
+    self.source = Mutex(source)
+  }
+
+  func use<R: ~Copyable & Sendable, E: Error>(
+    _ body: (inout any Entropy) throws(E) -> R
+  ) throws(E) -> R {
+    try source.withLock { source throws(E) in try body(&source) }
+  }
+
+  /// From 0 up to 1.
+  func fraction() -> Double { Double(number(ofBytes: 6)) / Double(1 << 48) }
+
+  func number() -> UInt64 { number(ofBytes: 8) }
+
+  private func number(ofBytes count: Int) -> UInt64 {
+    source.withLock { $0.bytes(count) }.reduce(0) { $0 << 8 | UInt64($1) }
   }
 }

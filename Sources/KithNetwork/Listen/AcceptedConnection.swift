@@ -1,6 +1,7 @@
+internal import Glibc
 internal import KithCore
 internal import KithCrypto
-internal import NIOCore
+package import NIOCore
 
 /// An accepted connection before its session. Belongs to its channel's event loop.
 final class AcceptedConnection: ListenerHandshakeOwner {
@@ -55,5 +56,41 @@ final class AcceptedConnection: ListenerHandshakeOwner {
   func failed(_ failure: ListenerHandshakeFailure) {
     if !isRefused { transport.counters.update { $0.handshakeFailures += 1 } }
     if isStranger, failure == .wrongMessage { transport.delegate.strangerRefused(host) }
+  }
+}
+
+/// Pauses a listener if the system cannot make another connection, for example without a free file
+/// descriptor. Otherwise it retries at once, endlessly.
+///
+/// NIO's `AcceptBackoffHandler` leaves the listener registered, so the system keeps waking it.
+package final class ShortageHandler: ChannelInboundHandler {
+  package typealias InboundIn = any Channel
+
+  private static let shortages: Set<CInt> = [EMFILE, ENFILE, ENOBUFS, ENOMEM]
+
+  private let onShortage: @Sendable (IOError) -> Void
+  private var rest: Scheduled<Void>?
+
+  /// Called at the start of each pause.
+  package init(onShortage: @escaping @Sendable (IOError) -> Void = { _ in }) {
+    self.onShortage = onShortage
+  }
+
+  package func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    guard let error = error as? IOError, Self.shortages.contains(error.errnoCode) else {
+      return context.fireErrorCaught(error)
+    }
+    guard rest == nil else { return }
+    onShortage(error)
+    try? context.channel.syncOptions?.setOption(.autoRead, value: false)
+    rest = context.eventLoop.assumeIsolated().scheduleTask(in: NetworkLimits.acceptPause) {
+      self.rest = nil
+      try? context.channel.syncOptions?.setOption(.autoRead, value: true)
+    }
+  }
+
+  package func channelInactive(context: ChannelHandlerContext) {
+    rest?.cancel()
+    context.fireChannelInactive()
   }
 }

@@ -1,6 +1,7 @@
-internal import KithCore
+package import KithCore
 internal import KithCrypto
 internal import NIOCore
+internal import Synchronization
 
 /// The joiner's side of a ``CodeExchange``, then the handshake under its key.
 final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
@@ -129,6 +130,27 @@ final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
     deadline?.cancel()
     deadline = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(time)) {
       self.giveUp(context)
+    }
+  }
+}
+
+/// A code as typed once. Each proof lets one inviter check one guess, so its exchanges are few.
+package final class TypedCode: Sendable {
+  let code: PairingCode
+  private let exchangesLeft = Mutex(NetworkLimits.pairingExchanges)
+
+  package init(_ code: PairingCode) {
+    self.code = code
+  }
+
+  package var isSpent: Bool { exchangesLeft.withLock { $0 == 0 } }
+
+  /// False: none is left.
+  func spendExchange() -> Bool {
+    exchangesLeft.withLock { left in
+      guard left > 0 else { return false }
+      left -= 1
+      return true
     }
   }
 }
