@@ -1,0 +1,180 @@
+import Foundation
+import KithCore
+import Testing
+
+@testable import KithCommands
+
+@Suite("Importing dconf dumps")
+struct DconfImportTests: ImportReading {
+  @Test func `a desktop's settings`() throws {
+    let desktop = try file("Examples/Settings/desktop.dconf")
+    #expect(desktop.format == .dconf && desktop.skipped.isEmpty)
+    #expect(desktop.entries.count >= 60)
+    #expect(value("org/gnome/desktop/interface/scaling-factor", in: desktop) == 2)
+    #expect(value("org/gnome/shell/disabled-extensions", in: desktop) == [])
+    #expect(value("last-backup", in: desktop) == 1_795_255_200)
+    let working: PropertyListValue = ["mon": true, "tue": true, "sat": false]
+    #expect(value("org/gnome/evolution/calendar/working-days", in: desktop) == working)
+  }
+
+  private func export(_ file: ImportedFile) -> DconfDocument {
+    DconfDocument(entries: file.entries.map { ($0.key, $0.value) }, forms: file.forms)
+  }
+
+  @Test func `a desktop's settings come back as they were`() throws {
+    let desktop = try file("Examples/Settings/desktop.dconf")
+    let document = export(desktop)
+    #expect(document.skipped.isEmpty && document.guessed.isEmpty)
+    let again = try read(document.text)
+    #expect(again.entries.count == desktop.entries.count)
+    for entry in again.entries {
+      #expect(value(entry.key, in: desktop) == entry.value)
+      #expect(again.forms[Key(entry.key)] == desktop.forms[Key(entry.key)])
+    }
+    for line in [
+      "scaling-factor=uint32 2", "maximize=@as []", "window-size=(1130, 725)",
+      "thumbnail-limit=uint64 64", "last-backup=int64 1795255200",
+      "sources=[('xkb', 'us+altgr-intl'), ('xkb', 'is'), ('ibus', 'mozc-jp')]",
+      "locations=[<(uint32 2, <('Reykjavík', 'BIRK', true, [(1.1184, -0.3829)], "
+        + "[(1.1196, -0.3829)])>)>]",
+    ] {
+      #expect(document.text.split(separator: "\n").contains { $0 == line }, "\(line)")
+    }
+  }
+
+  @Test func `a changed value keeps its type if it fits`() throws {
+    var dump = try read(
+      """
+      [a]
+      byte=byte 0x05
+      list=@as []
+      n=uint32 5
+      pairs=[('a', uint32 1)]
+      real=0.5
+      same=uint32 5
+      variants={'x': <uint32 5>, 'y': <@as []>}
+      wide=uint32 5
+      """)
+    let new: [String: PropertyListValue] = [
+      "byte": 6, "list": ["x"], "n": -1, "pairs": [["b", 2], ["c", 3]], "real": 2,
+      "variants": ["x": 6, "y": true, "z": 1], "wide": 7,
+    ]
+    dump.entries = dump.entries.map { entry in
+      .init(key: entry.key, value: new[String(entry.key.dropFirst(2))] ?? entry.value)
+    }
+    let document = export(dump)
+    #expect(
+      document.text == """
+        [a]
+        byte=byte 0x06
+        list=['x']
+        n=-1
+        pairs=[('b', uint32 2), ('c', 3)]
+        real=2.0
+        same=uint32 5
+        variants={'x': <uint32 6>, 'y': <true>, 'z': <1>}
+        wide=uint32 7
+        """)
+    #expect(document.guessed == ["a/n"])
+  }
+
+  /// GLib's own text of each, with the types that a reader must know.
+  @Test(arguments: [
+    "byte 0x05", "int16 -5", "uint16 5", "5", "uint32 5", "int64 5", "uint64 5", "handle 5", "0.5",
+    "true", "'x'", "objectpath '/a'", "signature 'as'", "@as []", "@a{sv} {}", "@ay []",
+    "[byte 0x00, 0xff]", "b'a\\001'", "[b'a', b'b']", "[uint32 1, 2]", "(1, 'a')", "('a',)", "()",
+    "[(uint32 1, @as []), (2, ['x'])]", "[b'a', [0x78]]", "[@as [], ['x']]", "[@aay [], [b'x']]",
+    "{'a', <5>}",
+    "{uint32 1: 'x', 2: 'y'}", "{'a': uint32 1, 'b': 2}", "{'a': <uint32 1>, 'b': <'x'>}",
+    "[<uint32 1>, <@as []>]", "<<uint32 5>>", "@mb true", "@mb nothing", "@ms 'x'", "@mmi just 5",
+    "{'a': <@mb nothing>, 'b': <(1, <int64 2>)>}", "[{'a': <{'b': <uint32 1>}>}, {}]",
+    "[objectpath '/a', '/b']", "@(uas) (1, [])", "[(@mi nothing, 1), (5, 2)]",
+  ])
+  func `the types of a dump come back`(text: String) throws {
+    let dump = try read("[a]\nk=\(text)")
+    let document = export(dump)
+    let again = try read(document.text)
+    #expect(again.entries == dump.entries && again.forms == dump.forms, "\(document.text)")
+    #expect(document.guessed.isEmpty)
+    if !text.hasPrefix("@(") { #expect(document.text == "[a]\nk=\(text)") }
+  }
+
+  @Test(
+    arguments: [
+      "u", ["u"], ["v", "u"], "", "(", "a", "@u", "a*", "m", ["a{sv}", ["a": ["v", ["v", "q"]]]], 5,
+      .string(String(repeating: "a", count: 300)), .string("s]\n[x]\ny='1'"),
+    ] as [PropertyListValue])
+  func `no form of another device breaks a line or the value`(form: PropertyListValue) throws {
+    for value in ["a\n[b]\nc=1", 5, [1], ["a": 1], .data(Data([0]))] as [PropertyListValue] {
+      let text = DconfDocument(entries: [("k", value)], forms: [Key("k"): form]).text
+      #expect(text.split(separator: "\n").count == 2)
+      #expect(try read(text).entries == [.init(key: "k", value: value)])
+    }
+  }
+
+  @Test func `a terminal obeys no character of an exported value`() throws {
+    let text = "a\u{202E}b\u{1B}[2J\u{9B}\u{200F}\u{2028}c"
+    let document = DconfDocument(entries: [("k", .string(text))], forms: [:]).text
+    #expect(
+      document == #"""
+        [/]
+        k='a\u202eb\u001b[2J\u009b\u200f\u2028c'
+        """#)
+    #expect(try read(document).entries == [.init(key: "k", value: .string(text))])
+  }
+
+  @Test(
+    arguments: [
+      true, 5, .integer(.min), -0.5, 1e300, "it's \"\\\n\u{1}\u{85}é", .data(Data([0, 255])),
+      .data(Data()), [], [1, 5_000_000_000], [1, "x", [1.0, 2.0]], [[], ["x"]], [:],
+      ["a": 1, "b'": 2],
+      ["a": 1, "b": [true, ["c": .data(Data([7]))]]],
+    ] as [PropertyListValue])
+  func `every value but a date is read back from its text`(value: PropertyListValue) throws {
+    let text = DconfDocument(entries: [("a/b/c", value), ("d", value)], forms: [:]).text
+    let file = try read(text)
+    #expect(file.entries == [.init(key: "d", value: value), .init(key: "a/b/c", value: value)])
+    #expect(file.forms[Key("d")] == .string(GVariantText.usualType(value)))
+  }
+
+  @Test func `keys that dconf cannot have are left out, by name`() {
+    let keys = ["", "/a", "a/", "a//b", "a=b", "a\nb", "#a", "[a", " a"]
+    let entries = (keys + ["ok"]).map { (key: $0, value: PropertyListValue.integer(1)) }
+    let document = DconfDocument(entries: entries, forms: [:])
+    #expect(document.text == "[/]\nok=1" && document.skipped == keys)
+  }
+}
+
+@Suite("GVariant text")
+struct GVariantReaderTests {
+  @Test(
+    arguments: [
+      ("true", true), ("5", 5), ("-5", -5), ("uint32 5", 5), ("byte 0x1f", 31), ("int16 010", 8),
+      ("1.0", 1.0), ("1e3", 1000.0), ("-inf", .double(-.infinity)), ("@d 5", 5.0),
+      ("double 5", 5.0),
+      ("''", ""), (#"'it\'s \u00e9\U0001F9ED\n'"#, "it's é🧭\n"), ("\"don't\"", "don't"),
+      ("objectpath '/a'", "/a"), ("signature 'as'", "as"), ("handle 3", 3), ("@as []", []),
+      ("[1.5, 2]", [1.5, 2.0]), ("@ad [1, 2]", [1.0, 2.0]), ("('a', 1)", ["a", 1]), ("(1,)", [1]),
+      ("()", []), ("{'a': <1>, 'b': <['x']>}", ["a": 1, "b": ["x"]]), ("@a{sv} {}", [:]),
+      ("{uint32 1: 'x', 2: 'y'}", ["1": "x", "2": "y"]), ("{'k', 1}", ["k", 1]), ("<<'v'>>", "v"),
+      ("just 5", 5), ("@ms 'x'", "x"),
+      ("@ms nothing", []), (#"b'a\001\\'"#, .data(Data([0x61, 1, 0x5C]))),
+      ("[byte 0x01, 0xff]", .data(Data([1, 255]))), ("@ay []", .data(Data())),
+    ] as [(String, PropertyListValue)])
+  func read(text: String, value: PropertyListValue) throws {
+    var reader = GVariantReader(text)
+    #expect(try reader.read().value == value)
+  }
+
+  @Test(arguments: [
+    "", "nothing", "@mas nothing", "[nothing]", "tru", "'open", "[1", "[1 2]", "{'a' 1}", "<1",
+    "1 2", "0x", "09",
+    "99999999999999999999", "{'a': 1, 'a': 2}", #"'\ud800'"#, "b", "@", "[byte 256]", "byte -1",
+    "int16 32768", "@z 1", "@a 1", "--1",
+    String(repeating: "[", count: 100_000), String(repeating: "just ", count: 100_000),
+  ])
+  func refuse(text: String) {
+    var reader = GVariantReader(text)
+    #expect(throws: ImportError.self) { try reader.read() }
+  }
+}
