@@ -188,6 +188,7 @@ let package = Package(
         .product(name: "HummingbirdCore", package: "hummingbird", condition: ofPage),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio", condition: ofPage),
         serviceLifecycle,
       ],
       resources: [.embedInCode("Page")], swiftSettings: strict),

@@ -3,8 +3,8 @@
 /// The server listens on loopback, which every program and every page of every browser on this
 /// computer reaches. So a request must show that it comes from the page itself:
 ///
-/// - `Host` is the server's own address: a foreign page whose name was made to lead here (DNS
-///   rebinding) sends its own name.
+/// - `Host`, or the host that the target names, is the server's own address: a foreign page whose
+///   name was made to lead here (DNS rebinding) sends its own name.
 /// - `Origin` and `Sec-Fetch-Site`, if sent, are those of the page.
 /// - The cookie, which browsers send only for pages of this site (`SameSite=Strict`), and which no
 ///   script reads (`HttpOnly`).
@@ -14,7 +14,7 @@ struct PageGuard: Sendable {
   struct Request {
     var method: String
     var path: String
-    /// Of the fields `Host`: one.
+    /// Of the fields `Host`, or of an absolute target (``TargetHostHandler``): one.
     var hosts: [String]
     var origin: String?
     var fetchSite: String?

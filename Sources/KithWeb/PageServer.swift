@@ -30,7 +30,8 @@
         responder: responder,
         server: .http1(
           configuration: .init(
-            additionalChannelHandlers: [RequestTimeHandler()], idleTimeout: RequestTime.longest)),
+            additionalChannelHandlers: [TargetHostInstaller(), RequestTimeHandler()],
+            idleTimeout: RequestTime.longest)),
         configuration: .init(
           address: .hostname("127.0.0.1", port: Int(web.port)),
           availableConnectionsDelegate: MaximumAvailableConnections(Self.connections)),

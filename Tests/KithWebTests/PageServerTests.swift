@@ -117,6 +117,29 @@
       }
     }
 
+    @Test(
+      "the host that a target names, and none if it is a path",
+      arguments: [
+        ("/api/status", nil), ("/http://evil.example/", nil), ("http://h:1/api", "h:1"),
+        ("HTTP://h:1", "h:1"), ("http://h:1?x", "h:1"), ("http://h:1@evil/", "h:1@evil"),
+        ("http://evil/h:1", "evil"), ("http:///", ""), ("https://h:1/", "https://h:1/"),
+        ("evil:80", "evil:80"), ("*", "*"), ("", ""),
+      ] as [(String, String?)])
+    func hosts(target: String, host: String?) {
+      #expect(TargetHostHandler.host(of: target) == host)
+    }
+
+    @Test("a target that names another host is foreign, and one that names the page's is not")
+    func targets() async throws {
+      try await withPage { page, _ in
+        for path in ["/", "/api/status"] {
+          let foreign = try await page.get("http://evil.example\(path)")
+          #expect(try foreign.status == 403 && foreign.code == "foreign", "\(foreign)")
+          #expect(try await page.get("http://127.0.0.1:\(page.port)\(path)").status == 200)
+        }
+      }
+    }
+
     @Test("who is signed out is offered the accounts of this host")
     func signingIn() async throws {
       try await withPage { page, accounts in

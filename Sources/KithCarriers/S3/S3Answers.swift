@@ -54,8 +54,9 @@ struct S3Page {
 }
 
 extension HTTPAnswer {
-  /// The code of an error's document; nil if the body is none.
+  /// The code of an error's document; nil if the body is none, or as long as an object may be.
   var s3Code: String? {
+    guard body.count <= CarrierLimits.answerBytes else { return nil }
     var code: String?
     try? XMLScanner.forEachElement(of: body) { path, text in
       if path == ["Error", "Code"], ObjectNames.isObject(text) { code = text }

@@ -76,13 +76,13 @@ final class S3Carrier: CarrierStorage {
     _ name: String, from place: String, limit: Int
   ) async throws(CarrierFailure) -> [UInt8]? {
     let key = try directory(place) + ObjectNames.checked(name)
-    let answer = try await send("GET", key: key, limit: max(limit, CarrierLimits.answerBytes))
-    switch answer.status {
-    case 200: return try answer.object(name, limit: limit, from: client.address)
-    default:
+    let address = client.address
+    return try await send("GET", key: key, limit: max(limit, CarrierLimits.answerBytes)) {
+      answer throws(CarrierFailure) -> [UInt8]? in
+      if answer.status == 200 { return try answer.object(name, limit: limit, from: address) }
       // If the bucket is missing, the status is the same.
       if answer.s3Code == "NoSuchKey" { return nil }
-      throw CarrierFailure(s3: answer, from: client.address)
+      throw CarrierFailure(s3: answer, from: address)
     }
   }
 
@@ -91,32 +91,40 @@ final class S3Carrier: CarrierStorage {
     _ bytes: [UInt8], as name: String, in place: String
   ) async throws(CarrierFailure) {
     let key = try directory(place) + ObjectNames.checked(name)
-    let answer = try await send("PUT", key: key, body: bytes)
-    guard answer.status == 200 else {
-      throw CarrierFailure(s3: answer, from: client.address, sent: bytes.count)
+    let (address, sent) = (client.address, bytes.count)
+    try await send("PUT", key: key, body: bytes) { answer throws(CarrierFailure) in
+      guard answer.status == 200 else {
+        throw CarrierFailure(s3: answer, from: address, sent: sent)
+      }
     }
   }
 
   /// Deletes an object; with versioning the bucket keeps its bytes.
   func delete(_ name: String, from place: String) async throws(CarrierFailure) {
     let key = try directory(place) + ObjectNames.checked(name)
-    let answer = try await send("DELETE", key: key)
-    if answer.isSuccess || answer.s3Code == "NoSuchKey" { return }
-    throw CarrierFailure(s3: answer, from: client.address)
+    let address = client.address
+    try await send("DELETE", key: key) { answer throws(CarrierFailure) in
+      if answer.isSuccess || answer.s3Code == "NoSuchKey" { return }
+      throw CarrierFailure(s3: answer, from: address)
+    }
   }
 
   func warnings(for place: String) async throws(CarrierFailure) -> [String] {
-    let answer = try await send("GET", query: [("versioning", "")])
-    guard answer.status == 200 else { throw CarrierFailure(s3: answer, from: client.address) }
-    var status = ""
-    do throws(XMLScanner.Malformed) {
-      try XMLScanner.forEachElement(of: answer.body) { path, text in
-        // Servers differ in the name of the root.
-        if path.dropFirst() == ["Status"] { status = text }
+    let address = client.address
+    let status = try await send("GET", query: [("versioning", "")]) {
+      answer throws(CarrierFailure) -> String in
+      guard answer.status == 200 else { throw CarrierFailure(s3: answer, from: address) }
+      var status = ""
+      do throws(XMLScanner.Malformed) {
+        try XMLScanner.forEachElement(of: answer.body) { path, text in
+          // Servers differ in the name of the root.
+          if path.dropFirst() == ["Status"] { status = text }
+        }
+      } catch {
+        throw CarrierFailure(
+          .unexpected, "\(address.origin) does not say whether the bucket keeps versions.")
       }
-    } catch {
-      throw CarrierFailure(
-        .unexpected, "\(client.address.origin) does not say whether the bucket keeps versions.")
+      return status
     }
     guard status == "Enabled" else { return [] }
     return [
@@ -180,17 +188,10 @@ extension S3Carrier {
     }
   }
 
-  private func send(
-    _ method: String, key: String = "", query: [(name: String, value: String)] = [],
-    body: [UInt8]? = nil, limit: Int = CarrierLimits.answerBytes
-  ) async throws(CarrierFailure) -> HTTPAnswer {
-    try await send(method, key: key, query: query, body: body, limit: limit) { $0 }
-  }
-
-  /// `read` takes the answer in, on the request's thread.
+  /// `read` takes the answer in, on the request's thread, as documents of errors take time too.
   private func send<Value: Sendable>(
     _ method: String, key: String = "", query: [(name: String, value: String)] = [],
-    body: [UInt8]? = nil, limit: Int,
+    body: [UInt8]? = nil, limit: Int = CarrierLimits.answerBytes,
     _ read: @escaping @Sendable (HTTPAnswer) throws(CarrierFailure) -> Value
   ) async throws(CarrierFailure) -> Value {
     let path = root + PercentCoding.encode(key, keepsSlash: true)
