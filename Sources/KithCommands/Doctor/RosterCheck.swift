@@ -6,6 +6,12 @@ struct RosterCheck: Check {
 
   /// In milliseconds.
   static let longSilence: UInt64 = 30 * 86_400_000
+  /// Devices that are on the link meet within this, in milliseconds.
+  static let longestMeeting: UInt64 = 30_000
+  /// Devices that were switched off come back within this, in milliseconds.
+  static let usualAbsence: UInt64 = 7 * 86_400_000
+  /// So many devices are hardly all switched off at once.
+  static let crowd = 3
 
   func look(at patient: Patient) {}
 
@@ -35,12 +41,14 @@ struct RosterCheck: Check {
     let now = patient.nowMilliseconds
     let away = others.filter { !report.isConnected(to: $0, now: now) }
     let isAlone = away.count == others.count
+    let mayBeOff = away.count < Self.crowd && away.allSatisfy { self.mayBeOff($0, report, now) }
     // Devices that exchange through a carrier need not meet.
-    let verdict: Finding.Verdict = !isAlone ? .good : report.hasCarrier ? .note : .problem
+    let verdict: Finding.Verdict =
+      !isAlone ? .good : mayBeOff || report.hasCarrier ? .note : .problem
     var findings = [
       finding(
         verdict, tried: tried, seen: report.connection(now: now),
-        advice: isAlone ? advice(on: report) : nil)
+        advice: isAlone ? (mayBeOff ? "if one is on: " : "") + advice(on: report) : nil)
     ]
     findings += away.map { absence($0, report, now: now) }
     findings += report.namedInVain.map { address in
@@ -64,6 +72,19 @@ struct RosterCheck: Check {
           advice: "have the programs on both give the same limits"))
     }
     return findings
+  }
+
+  /// Whether it is no sign of a problem that a device is away: it was met, not too long ago, and is
+  /// not heard on the link.
+  private func mayBeOff(_ device: NodeStatus.Device, _ report: NodeStatus, _ now: UInt64) -> Bool {
+    let since = device.lastSeenMilliseconds ?? device.behindSinceMilliseconds ?? now
+    let isHeard = report.discovery?.neighbours.contains {
+      $0.device == device.id
+        && now - min($0.milliseconds, now) >= (device.lastSeenMilliseconds ?? 0)
+          + Self.longestMeeting
+    }
+    return device.wasHeard && !device.isConnected && isHeard != true
+      && now - min(since, now) < Self.usualAbsence
   }
 
   private func absence(

@@ -285,6 +285,40 @@ struct JudgementTests {
     #expect(blind.map(\.verdict) == [.unknown])
   }
 
+  @Test func `few devices may be off for some days, unless a sign says that they are on`() {
+    let check = RosterCheck()
+    func verdict(
+      _ devices: [NodeStatus.Device], heard: [(String, UInt64)] = [], hasCarrier: Bool = false
+    ) -> Finding.Verdict? {
+      var status = report(devices: [device("own", isSelf: true)] + devices)
+      status.discovery = .init(
+        links: [],
+        neighbours: heard.map { .init(device: id($0.0), addresses: [], milliseconds: $0.1) },
+        sent: 1, ignored: 0)
+      if hasCarrier {
+        status.carriers = [NodeStatus.Carrier(kind: "folder", location: "/nas", isShared: false)]
+      }
+      return check.findings((), of: running(status)).first?.verdict
+    }
+    let off = device("off", seen: Self.now - 6 * Self.day)
+    let long = device("long", seen: Self.now - 7 * Self.day)
+    #expect(verdict([off]) == .note && verdict([long]) == .problem)
+    #expect(verdict([off, device("other")]) == .note && verdict([off, long]) == .problem)
+    #expect(verdict([off, device("other"), device("third")]) == .problem)
+    #expect(verdict([off, device("other"), device("third")], hasCarrier: true) == .note)
+    #expect(verdict([device("never", wasHeard: false)]) == .problem)
+    var late = device("late")
+    late.behindSinceMilliseconds = Self.now - 8 * Self.day
+    #expect(verdict([late]) == .problem)
+    // Its beacons come, and no session.
+    #expect(verdict([off], heard: [("off", 1_000)]) == .problem)
+    #expect(verdict([off], heard: [("other", 1_000)]) == .note)
+    // It went off right after its last beacon.
+    let fresh = device("fresh", seen: Self.now - 10_000)
+    #expect(verdict([fresh], heard: [("fresh", 12_000)]) == .note)
+    #expect(verdict([fresh], heard: [("fresh", 0)]) == .note)
+  }
+
   @Test func `a device that is cut off is told why, unless a carrier works`() {
     let check = RosterCheck()
     let (own, away) = (device("own", isSelf: true), device("away", seen: Self.now - 5_000))
@@ -295,7 +329,8 @@ struct JudgementTests {
     (typo.outcome, typo.reason) = (.unknownHost, "no address is known for typo.invalid\u{1B}")
     status.addresses = [typo, call]
     let findings = check.findings((), of: running(status))
-    #expect(findings.map(\.verdict) == [.problem, .note, .note])
+    #expect(findings.map(\.verdict) == [.note, .note, .note])
+    #expect(findings[0].advice?.hasPrefix("if one is on: see that a node runs there") == true)
     #expect(findings[1].seen == "last heard 5 s ago; 192.0.2.7:4114: no answer (20 s ago)")
     #expect(findings[1].advice?.contains("TCP port 4114") == true)
     #expect(findings[2].seen == "no address is known for typo.invalid\\u{1b}")
