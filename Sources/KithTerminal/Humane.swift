@@ -45,6 +45,11 @@ package enum Humane {
     return sign + decimals(Double(milliseconds) / 1_000, 1) + " s"
   }
 
+  /// As for a moment; empty if there is none.
+  package static func ago(_ moment: UInt64?, now: UInt64) -> String {
+    moment.map { ago($0, now: now) } ?? ""
+  }
+
   /// Both in milliseconds since 1970: `now`, `12 s ago`, `3 days ago`.
   package static func ago(_ moment: UInt64, now: UInt64) -> String {
     let seconds = now > moment ? (now - moment) / 1_000 : 0

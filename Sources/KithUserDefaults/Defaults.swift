@@ -41,7 +41,7 @@ struct Defaults {
       return (try DefaultsValue.value(of: object), nil)
     } catch {
       var error = error
-      error.key = key
+      error.key = KeyValueStore.Key(key)
       return (nil, error)
     }
   }

@@ -49,7 +49,8 @@ extension UserDefaultsMirror {
   public func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
     guard keys.contains(key) else {
       throw KithError(
-        .invalidKey, "The key is not mirrored. Name it when the mirror is made.", key: key)
+        .invalidKey, "The key is not mirrored. Name it when the mirror is made.",
+        key: KeyValueStore.Key(key))
     }
     if let value, !DefaultsValue.isHeld(value) { throw .notHeld(key) }
     let result = state.withLock { state -> Result<Void, KithError> in
@@ -163,6 +164,6 @@ extension KithError {
     KithError(
       .unsupportedValue,
       "The value holds a date that UserDefaults cannot keep. It stays in the store alone.",
-      key: key)
+      key: KeyValueStore.Key(key))
   }
 }

@@ -215,7 +215,7 @@
       guard let refusal = refusals.first(where: { $0.number == body.number }) else {
         throw PageFailure(.notFound, "this refusal was cleared meanwhile")
       }
-      try await node.write(refusal.writes.map { ($0.key, $0.value) }, in: body.store.name)
+      try await node.write(refusal.writes.map { ($0.key.text, $0.value) }, in: body.store.name)
       if refusals.first?.number == body.number {
         _ = try await node.refusals(in: body.store.name, takingThrough: body.number)
       }

@@ -59,7 +59,7 @@ enum PageDocuments {
         hidden.map { hidden in
           .object(
             members(hidden.value, isWhole: isWhole).merging([
-              "device": .string(hidden.device.hex), "key": .string(hidden.key),
+              "device": .string(hidden.device.hex), "key": .string(hidden.key.text),
               "writtenMilliseconds": .int(hidden.writtenMilliseconds),
             ]) { member, _ in member })
         }),
@@ -67,7 +67,7 @@ enum PageDocuments {
         refusals.map { refusal in
           .object([
             "number": .int(refusal.number), "reason": .string("\(refusal.reason)"),
-            "writes": .list(refusal.writes.map { write($0.key, $0.value, isWhole: isWhole) }),
+            "writes": .list(refusal.writes.map { write($0.key.text, $0.value, isWhole: isWhole) }),
             "writtenMilliseconds": .int(refusal.writtenMilliseconds),
           ])
         }),
@@ -81,7 +81,7 @@ enum PageDocuments {
     return .object(
       value.merging([
         "endedBy": past.endedBy.map { .string($0.hex) },
-        "endedMilliseconds": .int(past.endedMilliseconds), "key": .string(past.key),
+        "endedMilliseconds": .int(past.endedMilliseconds), "key": .string(past.key.text),
         "number": .int(past.number),
       ]) { member, _ in member })
   }

@@ -39,7 +39,7 @@ struct PageFailure: Error {
     switch error {
     case let failure as PageFailure: self = failure
     case let error as KithError:
-      let key = error.key.map { "\"\(Columns.printable($0, limit: 80))\": " } ?? ""
+      let key = error.key.map { "\"\(Columns.printable($0.text, limit: 80))\": " } ?? ""
       self.init(
         CommandStatus(error.code), code: error.code.description, key + error.description)
     case is NIOTooManyBytesError:

@@ -68,6 +68,18 @@ struct AddressTests {
     #expect(failure?.message.contains("at most") == true)
   }
 
+  @Test(arguments: [
+    ("http://nas.example/", CarrierAddress.Kind.webdav, true),
+    ("http://192.168.1.2/", .webdav, true),
+    ("https://nas.example/", .webdav, false), ("http://127.0.0.1/", .webdav, false),
+    ("http://localhost/", .webdav, false), ("http://nas.example/bucket", .s3, false),
+  ])
+  func whereAPasswordGoesAsADigest(
+    _ text: String, _ kind: CarrierAddress.Kind, _ isDigest: Bool
+  ) throws {
+    #expect(try CarrierAddress(kind, text).givesAwayDigest == isDigest)
+  }
+
   private static let isLocal = "on this computer or link"
 
   @Test(arguments: [

@@ -35,12 +35,12 @@ extension KithError {
         bytes == 0
           ? "A key must not be empty."
           : "The key has \(bytes) bytes of UTF-8; at most \(limit) are allowed. Shorten it.",
-        key: key)
+        key: Key(key))
     case .valueTooLarge(let key, let bytes, let limit):
       self.init(
         .valueTooLarge,
         "The value takes \(bytes) bytes; at most \(limit) are allowed. Split it over several keys.",
-        key: key)
+        key: Key(key))
     case .tooManyDrafts(let bytes, let limit):
       self.init(
         .tooManyDrafts,
@@ -62,7 +62,7 @@ extension KithError {
   /// If a write of one key exceeds the quota, the error names that key.
   init(_ error: WriteError, of operations: [KithCore.Operation]) {
     self.init(error)
-    if key == nil, operations.count == 1 { key = operations[0].key }
+    if key == nil, operations.count == 1 { key = Key(operations[0].key) }
   }
 
   init(_ error: OpenError, store: StoreIdentifier) {
@@ -77,7 +77,7 @@ extension KithError {
     }
   }
 
-  init(_ error: ValueError, key: String) {
+  init(_ error: ValueError, key: Key) {
     self.init(.unsupportedValue, "The value cannot be stored: \(error).", key: key, cause: error)
   }
 
@@ -94,7 +94,7 @@ extension KithError {
 
   static func unexpected(_ key: Key, isExpected: Bool, isShown: Bool) -> KithError {
     let found = isShown ? "has \(isExpected ? "another" : "a") value" : "is missing"
-    return KithError(.unexpectedValue, "The key \(found); nothing was written.", key: key.text)
+    return KithError(.unexpectedValue, "The key \(found); nothing was written.", key: key)
   }
 
   /// Whether the store refused this write, and may accept others.
@@ -107,7 +107,7 @@ extension KithError {
       .unreadable,
       "The key shows a value that is no \(Value.self), such as one of another version of the program; "
         + "nothing was written. To replace it all, reset the key first, or set a whole value.",
-      key: key.name)
+      key: Key(key.name))
   }
 
   static let conflict = KithError(

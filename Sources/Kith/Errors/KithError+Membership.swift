@@ -59,13 +59,13 @@ extension KithError {
     case .keysInUse:
       self.init(
         .notAMember,
-        "The joining device showed keys of another device, and was refused. Have it join in a new "
-          + "directory, by a new invitation.", cause: error)
+        "The joining device showed keys of another device, and was refused. There, run "
+          + "kith account leave, and join by a new invitation.", cause: error)
     case .revoked:
       self.init(
         .notAMember,
-        "The device was removed from the account before. Have it join in a new directory, by a new "
-          + "invitation.", cause: error)
+        "The device was removed from the account before. There, run kith account leave, and join by a "
+          + "new invitation.", cause: error)
     case .inviterCannotInvite:
       self.init(
         .notAMember,

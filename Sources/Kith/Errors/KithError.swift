@@ -31,7 +31,7 @@ public struct KithError: Error, Codable, Sendable {
   /// The reason and the remedy, in one or two sentences.
   public var message: String
   /// The key concerned, which may be printed but not logged: keys are private to the store.
-  public var key: String?
+  public var key: KeyValueStore.Key?
   /// The device concerned.
   public var device: DeviceID?
   /// The file, directory or address concerned.
@@ -46,8 +46,8 @@ public struct KithError: Error, Codable, Sendable {
   }
 
   package init(
-    _ code: Code, _ message: String, key: String? = nil, device: DeviceID? = nil,
-    path: String? = nil, cause: (any Error)? = nil
+    _ code: Code, _ message: String, key: KeyValueStore.Key? = nil,
+    device: DeviceID? = nil, path: String? = nil, cause: (any Error)? = nil
   ) {
     self.code = code
     self.message = message

@@ -17,7 +17,7 @@ package enum LocalLimits {
   static let connections = 16
   /// Further connections are closed.
   static let waitingConnections = 256
-  /// For `watch`, `invite`, `meet` and `synchronize`; counted apart.
+  /// For `watch`, `invite`, `meet` and `waitUntilSynced`; counted apart.
   static let lastingConnections = 16
   /// Attached programs; counted apart.
   static let attachedConnections = 64
@@ -29,7 +29,7 @@ package enum LocalLimits {
   static let farewellMilliseconds: Int64 = 1_000
   /// The longest wait of `meet`: above the time of a connection attempt, and of a handshake.
   static let meeting = Duration.seconds(7)
-  /// The longest wait of `synchronize`.
+  /// The longest wait of `waitUntilSynced`.
   package static let longestWaitSeconds = 3_600.0
 
   // The program's side.

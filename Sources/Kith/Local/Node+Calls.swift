@@ -66,9 +66,9 @@ extension Node: NodeAccess {
     case .rename(let device, let name): try await engine.changeMembership(.rename(device, name))
     case .revoke(let device, let staying):
       try await engine.changeMembership(.revoke(device, keeping: staying))
-    case .synchronize(let store, let seconds, let devices):
+    case .waitUntilSynced(let store, let seconds, let devices):
       let wait = min(max(0, seconds), LocalLimits.longestWaitSeconds)
-      return .synchronized(
+      return .syncReport(
         try await known(store).waitUntilSynced(timeout: .seconds(wait), devices: devices))
     case .watch(let store):
       let (values, changes) = try known(store).view.subscribe(seesOwnWrites: true, own: nil)
@@ -80,7 +80,7 @@ extension Node: NodeAccess {
     case .yield: try yield()
     case .hello, .open, .write, .writeEach, .decide, .followProgress: throw .malformedControl
     case .flush: try await BlockingThread.run { () throws(KithError) in try engine.flush() }
-    case .report(let store): return .synchronized(engine.syncReport(of: store))
+    case .syncReport(let store): return .syncReport(engine.syncReport(of: store))
     case .adopt(let store, let policy, let writes):
       let lost = try await BlockingThread.run { () throws(KithError) in
         try engine.adopt(Node.checked(store.rawValue, policy), policy, writes)

@@ -154,9 +154,9 @@ extension NodeAccess {
   package func waitUntilSynced(
     _ store: String, timeout: Duration, devices: Int? = nil
   ) async throws(KithError) -> SyncReport {
-    let call = NodeCall.synchronize(
+    let call = NodeCall.waitUntilSynced(
       store: store, seconds: timeout / .seconds(1), devices: devices)
-    guard case .synchronized(let report) = try await perform(call) else { throw .malformedControl }
+    guard case .syncReport(let report) = try await perform(call) else { throw .malformedControl }
     return report
   }
 

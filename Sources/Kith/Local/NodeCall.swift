@@ -45,8 +45,8 @@ package enum NodeCall: Codable, Sendable {
   case forget(address: String)
   case rename(DeviceID, name: String)
   case revoke(DeviceID, keeping: Set<DeviceID>)
-  /// Answer: `synchronized`, once so many devices (nil: all) have everything, or at the timeout.
-  case synchronize(store: String, seconds: Double, devices: Int? = nil)
+  /// Answer: `syncReport`, once so many devices (nil: all) have everything, or at the timeout.
+  case waitUntilSynced(store: String, seconds: Double, devices: Int? = nil)
   /// Events: `values`, then a `change` each, until the end.
   case watch(store: String)
   /// Events: `invitation`, then `wrongCode` each, and `candidate`. Answer: `joined`.
@@ -66,8 +66,7 @@ package enum NodeCall: Codable, Sendable {
   /// is one of these.
   case writeEach(StoreIdentifier, [[KithCore.Operation]])
   case flush
-  /// Answer: `synchronized`, at once.
-  case report(StoreIdentifier)
+  case syncReport(StoreIdentifier)
   /// Answer: the `keys` whose writes lost, once the rest is durable.
   case adopt(StoreIdentifier, Policy, [LocalWrite])
   /// Answer: `done`; then the node tells when its status may have changed.
@@ -83,13 +82,13 @@ package enum NodeCall: Codable, Sendable {
 
   /// How long the program waits for the answer; nil: until the connection ends.
   var patience: Duration? {
-    guard case .synchronize(_, let seconds, _) = self else { return nil }
+    guard case .waitUntilSynced(_, let seconds, _) = self else { return nil }
     return .seconds(seconds) + LocalLimits.connect
   }
 
   var isLasting: Bool {
     switch self {
-    case .synchronize, .watch, .invite, .meet: true
+    case .waitUntilSynced, .watch, .invite, .meet: true
     default: false
     }
   }
@@ -109,7 +108,7 @@ package enum NodeAnswer: Codable, Sendable {
   case refusals([Refusal])
   case history([PastValue])
   case carriers([CarrierSettings])
-  case synchronized(SyncReport)
+  case syncReport(SyncReport)
   case keys([String])
   case met(NodeStatus.Address)
   /// How many of the transactions were performed, the first ones, and the errors of the refused.

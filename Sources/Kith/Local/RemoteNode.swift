@@ -423,7 +423,7 @@ final class RemoteNode: StoreService, NodeAccess {
   }
 
   func syncReport(of store: StoreIdentifier) throws(KithError) -> SyncReport {
-    guard case .synchronized(let report) = try question(.report(store)) else {
+    guard case .syncReport(let report) = try question(.syncReport(store)) else {
       throw .malformedControl
     }
     return report

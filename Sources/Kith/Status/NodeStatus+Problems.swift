@@ -30,7 +30,7 @@ extension NodeStatus {
         KithError(
           .cloned,
           "This device runs a second time, from a copy of its directory, or did so before an old "
-            + "copy was put back. Stop all but one, and join again elsewhere in new directories.",
+            + "copy was put back. Stop all but one; there, run kith account leave, then kith join.",
           device: device))
     }
     let lacking = stores.compactMap { store in

@@ -67,12 +67,7 @@ extension KeyValueStore {
   public nonisolated(nonsending) func commit<Result>(
     _ body: (inout KeyValueStore.Transaction) throws -> Result
   ) async throws -> Result {
-    let outcome = try await commit { (transaction) throws(KithError) in
-      let outcome = Swift.Result { try body(&transaction) }
-      if case .failure = outcome { transaction.abandon() }
-      return outcome
-    }
-    return try outcome.get()
+    try await commit { (transaction) throws(KithError) in transaction.attempt(body) }.get()
   }
 
   /// Writes one transaction of encoded values; false if the store shows other values than expected.

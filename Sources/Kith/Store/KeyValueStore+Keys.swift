@@ -27,6 +27,26 @@ extension KeyValueStore {
   public func removeValue(forKey key: Key) throws(KithError) {
     try removeValue(forKey: key.text)
   }
+
+  /// Returns the values that a key showed before on this device, newest first.
+  ///
+  /// - Throws: ``KithError`` as for a text.
+  /// - Complexity: As for a text.
+  public func history(of key: Key, limit: Int = .max) throws(KithError) -> [PastValue] {
+    try history(of: key.text, limit: limit)
+  }
+
+  /// Makes a key show a value of its history again, and returns once that survives a crash.
+  ///
+  /// ```swift
+  /// if let past = try store.history(limit: 1).first { try await store.undo(past.key) }
+  /// ```
+  ///
+  /// - Throws: ``KithError`` as for a text.
+  @discardableResult
+  public func undo(_ key: Key, to number: UInt64? = nil) async throws(KithError) -> PastValue? {
+    try await undo(key.text, to: number)
+  }
 }
 
 extension StoreSnapshot {

@@ -121,6 +121,48 @@ public final class ObservableStore: Observable, Service, Sendable {
     try write(names) { (store) throws(KithError) in try store.reset(repeat each keys) }
   }
 
+  /// Writes several keys as one transaction, as `KeyValueStore.commit` does.
+  ///
+  /// ```swift
+  /// try await settings.commit { $0[.unread] += 1 }
+  /// ```
+  ///
+  /// - Throws: ``KithError`` as the store does; ``error`` holds it as well.
+  @discardableResult
+  public nonisolated(nonsending) func commit<Result>(
+    _ body: (inout KeyValueStore.Transaction) throws(KithError) -> Result
+  ) async throws(KithError) -> Result {
+    var keys: [Key] = []
+    do throws(KithError) {
+      let result = try await store.commit { (transaction) throws(KithError) in
+        // A try that was not accepted wrote nothing.
+        end(keys, isWritten: false)
+        keys = []
+        let result = try body(&transaction)
+        keys = transaction.writtenKeys
+        begin(keys)
+        return result
+      }
+      if !keys.isEmpty { keep(nil) }
+      end(keys, isWritten: true)
+      return result
+    } catch {
+      end(keys, isWritten: false)
+      keep(error)
+      throw error
+    }
+  }
+
+  /// Writes several keys as one transaction, with a body that may throw any error.
+  ///
+  /// - Throws: The body's error, which ``error`` does not hold, or ``KithError`` as the store does.
+  @discardableResult
+  public nonisolated(nonsending) func commit<Result>(
+    _ body: (inout KeyValueStore.Transaction) throws -> Result
+  ) async throws -> Result {
+    try await commit { (transaction) throws(KithError) in transaction.attempt(body) }.get()
+  }
+
   /// The reason why the last write was refused; nil after an accepted one.
   public var error: KithError? {
     registrar.access(self, keyPath: \.error)
@@ -146,21 +188,29 @@ public final class ObservableStore: Observable, Service, Sendable {
   func write(
     _ keys: [Key], _ body: (KeyValueStore) throws(KithError) -> Void
   ) throws(KithError) {
-    state.withLock { state in
-      for key in keys { state.writing[key, default: 0] += 1 }
-    }
+    begin(keys)
     do throws(KithError) {
       try body(store)
     } catch {
-      // A program's other write of the key may have been left to this one.
-      for key in keys where endWriting(key, isWritten: false) { tell(key) }
+      end(keys, isWritten: false)
       keep(error)
       throw error
     }
     keep(nil)
+    end(keys, isWritten: true)
+  }
+
+  private func begin(_ keys: [Key]) {
+    state.withLock { state in
+      for key in keys { state.writing[key, default: 0] += 1 }
+    }
+  }
+
+  private func end(_ keys: [Key], isWritten: Bool) {
     for key in keys {
-      _ = endWriting(key, isWritten: true)
-      tell(key)
+      // A program's other write of the key may have been left to this one.
+      let isMet = endWriting(key, isWritten: isWritten)
+      if isWritten || isMet { tell(key) }
     }
   }
 

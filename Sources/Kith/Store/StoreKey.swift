@@ -112,7 +112,7 @@ extension StoreKey {
       return new.keepingMembers(of: shown, readAs: known)
     } catch {
       var error = error
-      error.key = name
+      error.key = Key(name)
       throw error
     }
   }

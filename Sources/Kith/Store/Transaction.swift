@@ -167,8 +167,17 @@ extension KeyValueStore {
       if writes.updateValue(value, forKey: key) == nil { order.append(key) }
     }
 
-    /// Drops the writes.
-    mutating func abandon() { (writes, order, problem) = ([:], [], nil) }
+    /// The keys that it writes.
+    var writtenKeys: [Key] { order }
+
+    /// Calls a body that may throw any error; if it does, drops the writes.
+    mutating func attempt<Result>(
+      _ body: (inout Self) throws -> Result
+    ) -> Swift.Result<Result, any Error> {
+      let outcome = Swift.Result { try body(&self) }
+      if case .failure = outcome { (writes, order, problem) = ([:], [], nil) }
+      return outcome
+    }
 
     /// The values that the reads returned, without those of the transaction's own writes.
     func expectation() throws(KithError) -> ExpectedValues {
@@ -202,7 +211,7 @@ extension KithCore.Operation {
     do {
       return Self(key: key, value: try EncodedValue(value))
     } catch {
-      throw KithError(error, key: key)
+      throw KithError(error, key: Key(key))
     }
   }
 }

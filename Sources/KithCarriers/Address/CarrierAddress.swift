@@ -58,6 +58,13 @@ package struct CarrierAddress: Hashable, Sendable {
     }
   }
 
+  /// Whether a password goes there only as a digest, at which those who listen on the network can
+  /// guess.
+  package var givesAwayDigest: Bool {
+    guard kind == .webdav, let url else { return false }
+    return !url.isSecure && !HostRules.isLoopback(url.host)
+  }
+
   /// The reason why a device does not use an address that came from another device; nil if it does.
   ///
   /// Such an address could make this device send requests to services of its own network.

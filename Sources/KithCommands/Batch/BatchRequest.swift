@@ -10,7 +10,8 @@ struct BatchRequest {
     case remove(keys: [String])
     case list(prefix: String)
     case watch(keys: [String])
-    case sync(seconds: Double)
+    /// `devices`: how many must have the writes; nil: all.
+    case sync(seconds: Double, devices: Int?)
     case status
   }
 
@@ -66,7 +67,9 @@ struct BatchRequest {
       action = .write(removals + values)
     case "list": action = .list(prefix: try rest.text("prefix", default: ""))
     case "watch": action = .watch(keys: try rest.texts("keys"))
-    case "sync": action = .sync(seconds: try rest.seconds("timeout", default: 5))
+    case "sync":
+      action = .sync(
+        seconds: try rest.seconds("timeout", default: 5), devices: try rest.count("devices"))
     case "status": action = .status
     default:
       throw CommandFailure(
@@ -125,6 +128,15 @@ private struct BatchMembers {
       let seconds = Double(text), (0...SyncCommand.longestWait).contains(seconds)
     else { throw CommandFailure(.usage, "\"\(name)\" must be 0 to 3600 seconds") }
     return seconds
+  }
+
+  /// Nil if the member is missing.
+  mutating func count(_ name: String) throws(CommandFailure) -> Int? {
+    guard members.contains(where: { $0.key == name }) else { return nil }
+    guard case .number(let text) = try take(name), let count = Int(text), count >= 0 else {
+      throw CommandFailure(.usage, "\"\(name)\" must be an integer, 0 or more")
+    }
+    return count
   }
 
   mutating func value(

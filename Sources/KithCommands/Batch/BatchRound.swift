@@ -161,7 +161,7 @@ struct BatchRound: Sendable {
       return Document.versioned([
         "store": .string(name), "values": .members(shown.map { ($0.key.text, .value($0.value)) }),
       ])
-    case .sync(let seconds):
+    case .sync(let seconds, let devices):
       let (store, accounts) = (store, accounts)
       waits.append(
         Wait(id: id) {
@@ -169,7 +169,7 @@ struct BatchRound: Sendable {
             throw CommandFailure.signedOut(accounts.configuration.directory)
           }
           let wait = Duration.milliseconds(Int(seconds * 1_000))
-          let report = try await store.waitUntilSynced(timeout: wait)
+          let report = try await store.waitUntilSynced(timeout: wait, devices: devices)
           return report.document(store: name, status: try await accounts.status())
         })
       return nil

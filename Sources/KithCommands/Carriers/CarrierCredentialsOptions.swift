@@ -22,7 +22,8 @@ struct CarrierCredentialsOptions: ParsableArguments {
   }
 
   /// Nil: none are needed.
-  func text(for kind: CarrierAddress.Kind) throws -> String? {
+  func text(for address: CarrierAddress, _ console: Console) throws -> String? {
+    let kind = address.kind
     if kind == .folder {
       guard credentialsFile == nil else {
         throw CommandFailure(.usage, "a folder needs no credentials")
@@ -30,6 +31,11 @@ struct CarrierCredentialsOptions: ParsableArguments {
       return nil
     }
     if noCredentials { return nil }
+    if address.givesAwayDigest {
+      console.warn(
+        "without https the password goes as a digest: who listens on that network can guess at it "
+          + "offline; use a long random one, or https")
+    }
     var text = try credentialsFile.map { try InputText.text(of: $0) } ?? ask(for: kind)
     // The line feed shows that an empty last line is one: a password may be empty.
     if !text.isEmpty { text += "\n" }

@@ -14,9 +14,9 @@ struct AccountCreateCommand: AsyncParsableCommand {
       all devices are lost, only it regains the account.
       """)
 
-  @OptionGroup var options: CommonOptions
-
   @OptionGroup var device: NewDeviceOptions
+
+  @OptionGroup var options: CommonOptions
 
   func run() async throws {
     try options.checkNewDevice()

@@ -14,12 +14,12 @@ struct AccountLockCommand: AsyncParsableCommand {
       Earlier backups of the directory stay readable.
       """)
 
-  @OptionGroup var options: CommonOptions
-
   @Flag(help: "Change the present passphrase.")
   var change = false
 
   @OptionGroup var new: NewPassphraseOptions
+
+  @OptionGroup var options: CommonOptions
 
   func run() async throws {
     let directory = try options.accountDirectory()

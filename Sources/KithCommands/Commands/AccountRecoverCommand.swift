@@ -12,8 +12,6 @@ struct AccountRecoverCommand: AsyncParsableCommand {
       writes. --passphrase-file and the environment name the passphrase of that directory.
       """)
 
-  @OptionGroup var options: CommonOptions
-
   @Option(
     help: ArgumentHelp("The dead device's directory.", valueName: "path"), completion: .directory)
   var from: String
@@ -25,6 +23,8 @@ struct AccountRecoverCommand: AsyncParsableCommand {
   var recoveryKeyFile = "-"
 
   @OptionGroup var device: NewDeviceOptions
+
+  @OptionGroup var options: CommonOptions
 
   func validate() throws {
     guard !from.isEmpty else { throw ValidationError("--from names no directory.") }

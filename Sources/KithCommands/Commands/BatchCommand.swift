@@ -16,8 +16,8 @@ struct BatchCommand: AsyncParsableCommand {
         kith batch <<< '{"id": 1, "do": "set", "key": "theme", "value": "dark"}'
       """)
 
-  @OptionGroup var options: CommonOptions
   @OptionGroup var store: WrittenStoreOptions
+  @OptionGroup var options: CommonOptions
 
   func run() async throws {
     let console = options.console

@@ -24,7 +24,6 @@ struct CarrierAddCommand: AsyncParsableCommand {
   private static let longestWait = Duration.seconds(120)
   private static let look = Duration.milliseconds(500)
 
-  @OptionGroup var options: CommonOptions
   @OptionGroup var credentials: CarrierCredentialsOptions
 
   @Flag(help: "Do not tell the account's other devices.")
@@ -42,6 +41,8 @@ struct CarrierAddCommand: AsyncParsableCommand {
 
   @Flag(name: [.short, .long], help: "Do not ask.")
   var yes = false
+
+  @OptionGroup var options: CommonOptions
 
   @Argument(help: ArgumentHelp("The kind.", valueName: "kind"))
   var kind: CarrierAddress.Kind
@@ -66,7 +67,7 @@ struct CarrierAddCommand: AsyncParsableCommand {
     let isShared = !onlyHere && address.refusalFromAccount == nil
     let settings = CarrierSettings(
       kind: kind.rawValue, location: address.location,
-      credentials: try credentials.text(for: kind),
+      credentials: try credentials.text(for: address, options.console),
       authorityFile: authorityFile.map { CommonOptions.exactly($0).path }, isShared: isShared)
     let carrier = try await options.withNode(writes: true) { node in
       let known = try await node.carriers()

@@ -14,8 +14,9 @@ struct CarrierPasswordCommand: AsyncParsableCommand {
       after a device was revoked: it may still know the old one.
       """)
 
-  @OptionGroup var options: CommonOptions
   @OptionGroup var credentials: CarrierCredentialsOptions
+
+  @OptionGroup var options: CommonOptions
 
   @OptionGroup var meant: CarrierArgument
 
@@ -25,7 +26,13 @@ struct CarrierPasswordCommand: AsyncParsableCommand {
       guard let kind = CarrierAddress.Kind(rawValue: settings.kind), kind != .folder else {
         throw CommandFailure(.refused, "this carrier needs no credentials")
       }
-      settings.credentials = try credentials.text(for: kind)
+      let address: CarrierAddress
+      do throws(CarrierFailure) {
+        address = try CarrierAddress(kind, settings.location)
+      } catch {
+        throw CommandFailure(.refused, error.message)
+      }
+      settings.credentials = try credentials.text(for: address, options.console)
       let trial = await CarrierTrial.run(settings, of: try await options.account(of: node))
       if let problem = trial.problem {
         throw CommandFailure(.unreachable, "nothing has changed: \(problem)")

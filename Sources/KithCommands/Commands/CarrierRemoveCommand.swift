@@ -11,10 +11,10 @@ struct CarrierRemoveCommand: AsyncParsableCommand {
       there stay: delete the directory kith1 yourself, once no device needs it. Asks first.
       """)
 
-  @OptionGroup var options: CommonOptions
-
   @Flag(name: [.short, .long], help: "Do not ask.")
   var yes = false
+
+  @OptionGroup var options: CommonOptions
 
   @OptionGroup var meant: CarrierArgument
 

@@ -23,8 +23,6 @@ struct DevicesListCommand: AsyncParsableCommand {
       came of it; kith devices addresses has the others.
       """)
 
-  @OptionGroup var options: CommonOptions
-
   @Flag(help: "Also revoked devices.")
   var all = false
 
@@ -35,6 +33,8 @@ struct DevicesListCommand: AsyncParsableCommand {
     name: [.customShort("l"), .long],
     help: "Print fingerprints, enrolment, versions and clocks too.")
   var long = false
+
+  @OptionGroup var options: CommonOptions
 
   func run() async throws {
     let status = try await options.withNode(ofAccount: true, reads: true) { try await $0.status() }

@@ -19,8 +19,6 @@ struct DoctorCommand: AsyncParsableCommand {
       the store whole. If a device returns it later, it is accepted all the same.
       """)
 
-  @OptionGroup var options: CommonOptions
-
   @Option(parsing: .unconditional, help: "The port to check if no node runs. Default: 4114.")
   var port: UInt16?
 
@@ -32,6 +30,8 @@ struct DoctorCommand: AsyncParsableCommand {
 
   @Flag(name: [.short, .long], help: "Repair, or accept the loss, without asking.")
   var yes = false
+
+  @OptionGroup var options: CommonOptions
 
   func validate() throws {
     guard acceptLoss || repair || !yes else {

@@ -13,11 +13,11 @@ struct ExportCommand: AsyncParsableCommand {
       damaged here and is missing, until `kith doctor --accept-loss`.
       """)
 
-  @OptionGroup var options: CommonOptions
-  @OptionGroup var store: StoreOptions
-
   @Option(help: "As JSON, or for `dconf load /`.")
   var format = ExportFormat.json
+
+  @OptionGroup var store: StoreOptions
+  @OptionGroup var options: CommonOptions
 
   func validate() throws {
     guard !options.json || format == .json else {

@@ -14,9 +14,6 @@ struct GetCommand: AsyncParsableCommand {
       others, and --raw, get the value unchanged.
       """)
 
-  @OptionGroup var options: CommonOptions
-  @OptionGroup var store: StoreOptions
-
   @Flag(help: "Print data as bytes, strings unchanged, and nothing after.")
   var raw = false
 
@@ -24,6 +21,9 @@ struct GetCommand: AsyncParsableCommand {
     name: .customLong("default"), parsing: .unconditional,
     help: ArgumentHelp("Printed, with status 0, if key or store is missing.", valueName: "value"))
   var fallback: String?
+
+  @OptionGroup var store: StoreOptions
+  @OptionGroup var options: CommonOptions
 
   @Argument(help: "The key.", completion: .keys)
   var key: String

@@ -11,12 +11,12 @@ struct HistoryCommand: AsyncParsableCommand {
       store may show. `kith run --no-history` deletes them, and keeps none.
       """)
 
-  @OptionGroup var options: CommonOptions
-  @OptionGroup var store: StoreOptions
-
   @Option(
     parsing: .unconditional, help: ArgumentHelp("The most values.", valueName: "number"))
   var limit = 20
+
+  @OptionGroup var store: StoreOptions
+  @OptionGroup var options: CommonOptions
 
   @Argument(help: "The key. Default: all.", completion: .pastKeys)
   var key: String?

@@ -16,9 +16,6 @@ struct ImportCommand: AsyncParsableCommand {
       same limits.
       """)
 
-  @OptionGroup var options: CommonOptions
-  @OptionGroup var store: WrittenStoreOptions
-
   @Option(
     help: ArgumentHelp(
       "The file's format. Default: by its content.", valueName: "format"))
@@ -35,6 +32,9 @@ struct ImportCommand: AsyncParsableCommand {
 
   @Flag(help: "Write nothing; show what would be imported and refused.")
   var dryRun = false
+
+  @OptionGroup var store: WrittenStoreOptions
+  @OptionGroup var options: CommonOptions
 
   @Argument(help: "The file; - reads standard input.", completion: .file())
   var file: String

@@ -17,8 +17,6 @@ struct InviteCommand: AsyncParsableCommand {
       and any holder can ask to join. A wide terminal shows it as a QR code, too.
       """)
 
-  @OptionGroup var options: CommonOptions
-
   @Flag(name: [.short, .long], help: "Admit any holder of the code without asking.")
   var yes = false
 
@@ -35,6 +33,8 @@ struct InviteCommand: AsyncParsableCommand {
       "Where the other device reaches this one; may be repeated. Default: this host's addresses.",
       valueName: "host"))
   var address: [String] = []
+
+  @OptionGroup var options: CommonOptions
 
   func run() async throws {
     _ = try options.accountDirectory()

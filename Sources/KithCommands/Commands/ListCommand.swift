@@ -6,14 +6,14 @@ struct ListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ls", abstract: "List keys; with -l, types, sizes and values.")
 
-  @OptionGroup var options: CommonOptions
-  @OptionGroup var store: StoreOptions
-
   @Flag(name: [.customShort("l"), .long], help: "Print types, sizes and values too.")
   var long = false
 
   @Flag(name: [.customShort("S"), .long], help: "Largest values first.")
   var bySize = false
+
+  @OptionGroup var store: StoreOptions
+  @OptionGroup var options: CommonOptions
 
   @Argument(help: "Only keys that begin with this text.", completion: .keys)
   var prefix: String?

@@ -12,10 +12,14 @@ struct RemoveCommand: AsyncParsableCommand {
 
       --prefix also is one transaction, of all keys that the store shows. It says how many it \
       removed, and asks first on a terminal.
-      """)
 
-  @OptionGroup var options: CommonOptions
-  @OptionGroup var store: StoreOptions
+      --if-value checks and removes in one step, also if other programs of this device write: \
+      status 8, and nothing is removed, if the key shows something else.
+
+        kith rm theme size
+        kith rm --prefix editor.
+        kith rm --if-value laptop owner
+      """)
 
   @Flag(name: [.short, .long], help: "Ignore missing keys.")
   var force = false
@@ -26,8 +30,21 @@ struct RemoveCommand: AsyncParsableCommand {
     completion: .keys)
   var prefix: String?
 
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp("Only if the key shows this value; --type counts too.", valueName: "old"))
+  var ifValue: String?
+
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp("The type of --if-value.", valueName: "type"))
+  var type: ValueType = .auto
+
   @Flag(name: [.short, .long], help: "Do not ask.")
   var yes = false
+
+  @OptionGroup var store: StoreOptions
+  @OptionGroup var options: CommonOptions
 
   @Argument(help: "The keys.", completion: .keys)
   var keys: [String] = []
@@ -36,14 +53,22 @@ struct RemoveCommand: AsyncParsableCommand {
     guard keys.isEmpty == (prefix != nil) else {
       throw ValidationError("Give keys, or --prefix.")
     }
+    guard ifValue == nil || keys.count == 1 else {
+      throw ValidationError("--if-value takes one key.")
+    }
     // A script's empty variable would remove the whole store.
     guard prefix != "" else { throw ValidationError("The prefix is empty; all keys begin so.") }
   }
 
   func run() async throws {
+    let old = try ifValue.map { try ValueText.parse($0, as: type) }
     let (name, removed, missing) = try await options.withNode { node in
       let name = try await store.existing(at: node)
       if let prefix { return (name, try await remove(prefix, in: name, at: node), [String]()) }
+      if let old {
+        try await node.write([(keys[0], nil)], in: name, ifShown: [(keys[0], old)])
+        return (name, keys, [])
+      }
       var (present, missing): ([String], [String]) = ([], [])
       for key in keys {
         let value = try await node.value(forKey: key, in: name)

@@ -16,8 +16,6 @@ struct RunCommand: AsyncParsableCommand {
       It tells a service manager when it is ready (sd_notify; Type=notify).
       """)
 
-  @OptionGroup var options: CommonOptions
-  @OptionGroup var store: StoreOptions
   @OptionGroup var node: NodeOptions
 
   @Flag(
@@ -33,6 +31,9 @@ struct RunCommand: AsyncParsableCommand {
 
     var level: Logger.Level { Logger.Level(rawValue: rawValue) ?? .notice }
   }
+
+  @OptionGroup var store: StoreOptions
+  @OptionGroup var options: CommonOptions
 
   func run() async throws {
     DescriptorLimit.raise()

@@ -14,13 +14,13 @@ struct ServiceCommand: AsyncParsableCommand {
 }
 
 struct ServiceOptions: ParsableArguments {
-  @OptionGroup var options: CommonOptions
-
   @Flag(help: "The host's service, of the user kith. Default: as root.")
   var system = false
 
   @Flag(help: "This person's service. Default: except as root.")
   var user = false
+
+  @OptionGroup var options: CommonOptions
 
   func validate() throws {
     guard !system || !user else { throw ValidationError("Give one of --system and --user.") }

@@ -25,9 +25,6 @@ struct SetCommand: AsyncParsableCommand {
         kith set -- -key --value
       """)
 
-  @OptionGroup var options: CommonOptions
-  @OptionGroup var store: WrittenStoreOptions
-
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
@@ -42,6 +39,9 @@ struct SetCommand: AsyncParsableCommand {
 
   @Flag(help: "Only if all the keys are missing.")
   var ifMissing = false
+
+  @OptionGroup var store: WrittenStoreOptions
+  @OptionGroup var options: CommonOptions
 
   @Argument(
     // Accepts values such as -5; `validate()` refuses keys that look like mistyped options.
@@ -87,27 +87,9 @@ struct SetCommand: AsyncParsableCommand {
       ifMissing || old != nil ? writes.map { ($0.key, old) } : []
     try await options.withNode(writes: true) { node in
       let name = try await store.writable(at: node, options.console)
-      do {
-        try await node.write(writes, in: name, expecting: expected)
-      } catch let error as KithError where error.code == .unexpectedValue {
-        throw try await Self.typesDiffer(writes[0].key, from: old, in: name, at: node) ?? error
-      }
+      try await node.write(writes, in: name, ifShown: expected)
     }
     try options.print(.versioned(["set": .strings(writes.map(\.key))]))
-  }
-
-  /// The error of `--if-value` if the key shows a value of another type than expected: both may look
-  /// alike.
-  private static func typesDiffer(
-    _ key: String, from old: PropertyListValue?, in store: String, at node: any NodeAccess
-  ) async throws -> (any Error)? {
-    guard let old, let shown = try await node.value(forKey: key, in: store),
-      shown.typeName != old.typeName
-    else { return nil }
-    return CommandFailure(
-      .unexpected,
-      "\"\(Columns.printable(key, limit: 80))\": the key shows a value of another type: "
-        + "\(shown.typeName), not \(old.typeName); nothing was written. See --type")
   }
 
   private func value(_ argument: String, of key: String) throws -> PropertyListValue {

@@ -16,8 +16,6 @@ struct StatusCommand: AsyncParsableCommand {
         kith status --check --peers 2 --behind 1h
       """)
 
-  @OptionGroup var options: CommonOptions
-
   @Flag(help: "Print one line: what is wrong, or that all is well.")
   var check = false
 
@@ -32,6 +30,8 @@ struct StatusCommand: AsyncParsableCommand {
       "With --check: how long a device may lack something, such as 30m, 1h or 2d.",
       valueName: "time"))
   var behind: TimeSpan?
+
+  @OptionGroup var options: CommonOptions
 
   func validate() throws {
     guard check || peers == nil && behind == nil else {

@@ -19,10 +19,10 @@ struct StoresListCommand: AsyncParsableCommand {
       ON: how many devices are known to have all that this one wrote.
       """)
 
-  @OptionGroup var options: CommonOptions
-
   @Flag(help: "Also empty stores.")
   var all = false
+
+  @OptionGroup var options: CommonOptions
 
   func run() async throws {
     let status = try await options.withNode(reads: true) { try await $0.status() }
@@ -42,10 +42,10 @@ struct StoresRemoveCommand: AsyncParsableCommand {
       with --all. A program that writes to the store fills it again. Asks first.
       """)
 
-  @OptionGroup var options: CommonOptions
-
   @Flag(name: [.short, .long], help: "Do not ask.")
   var yes = false
+
+  @OptionGroup var options: CommonOptions
 
   @Argument(help: ArgumentHelp("The store.", valueName: "identifier"), completion: .stores)
   var name: String
@@ -63,7 +63,7 @@ struct StoresRemoveCommand: AsyncParsableCommand {
       let shown = try await node.shown(in: name)
       options.warn(ifLacking: shown.isLacking, name)
       // Hidden values would show in the room of the removed ones.
-      let hidden = try await node.hiddenEntries(in: name).map { Key($0.key) }
+      let hidden = try await node.hiddenEntries(in: name).map(\.key)
       let keys = Set(shown.values.keys).union(hidden).sorted().map(\.text)
       guard !keys.isEmpty else { return keys }
       try Confirmation.demand(

@@ -16,9 +16,6 @@ struct SyncCommand: AsyncParsableCommand {
   /// In seconds; a node has the same limit.
   static let longestWait = 3_600.0
 
-  @OptionGroup var options: CommonOptions
-  @OptionGroup var store: StoreOptions
-
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp("The longest wait.", valueName: "seconds"))
@@ -29,6 +26,9 @@ struct SyncCommand: AsyncParsableCommand {
     help: ArgumentHelp(
       "How many devices must have them. Default: all.", valueName: "number"))
   var devices: Int?
+
+  @OptionGroup var store: StoreOptions
+  @OptionGroup var options: CommonOptions
 
   func validate() throws {
     guard timeout >= 0, timeout <= Self.longestWait else {

@@ -12,12 +12,12 @@ struct UndoCommand: AsyncParsableCommand {
       no such value is kept.
       """)
 
-  @OptionGroup var options: CommonOptions
-  @OptionGroup var store: StoreOptions
-
   @Option(
     help: ArgumentHelp("The value of this number in kith history.", valueName: "number"))
   var to: UInt64?
+
+  @OptionGroup var store: StoreOptions
+  @OptionGroup var options: CommonOptions
 
   @Argument(help: "The key.", completion: .pastKeys)
   var key: String
@@ -35,11 +35,11 @@ struct UndoCommand: AsyncParsableCommand {
           + "\"\(Columns.printable(name))\"; see: kith history")
     }
     let document = Document.versioned([
-      "key": .string(past.key), "number": .int(past.number),
+      "key": .string(past.key.text), "number": .int(past.number),
       "type": past.value.map { .string($0.typeName) }, "value": past.value.map { .value($0) },
     ])
     try options.print(document) { style in
-      let key = style(.strong, Columns.printable(past.key))
+      let key = style(.strong, Columns.printable(past.key.text))
       guard let value = past.value else { return "\(key) \(style(.warning, "removed"))" }
       return "\(key) = \(Columns.printable(ValueText.text(value)))"
     }

@@ -11,11 +11,11 @@ struct UnshownCommand: AsyncParsableCommand {
       wrote keys of the account. They are kept, with their values, until you clear them with --take.
       """)
 
-  @OptionGroup var options: CommonOptions
-  @OptionGroup var store: StoreOptions
-
   @Flag(help: "Clear the refused ones once printed.")
   var take = false
+
+  @OptionGroup var store: StoreOptions
+  @OptionGroup var options: CommonOptions
 
   func run() async throws {
     // Print before removing, so that a failed print loses none.

@@ -18,13 +18,13 @@ struct WatchCommand: AsyncParsableCommand {
         kith watch theme --exec 'apply-theme "$(kith get theme)"'
       """)
 
-  @OptionGroup var options: CommonOptions
-  @OptionGroup var store: StoreOptions
-
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp("Run this for each change, which it reads as JSON.", valueName: "command"))
   var exec: String?
+
+  @OptionGroup var store: StoreOptions
+  @OptionGroup var options: CommonOptions
 
   @Argument(help: "Only these keys. Default: all.", completion: .keys)
   var keys: [String] = []

@@ -15,9 +15,6 @@ struct WebCommand: AsyncParsableCommand {
       SIGINT.
       """)
 
-  @OptionGroup var options: CommonOptions
-  @OptionGroup var store: StoreOptions
-
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp("The page's port. Default: any free one.", valueName: "number"))
@@ -29,6 +26,9 @@ struct WebCommand: AsyncParsableCommand {
   var open: Bool?
 
   @OptionGroup var node: NodeOptions
+
+  @OptionGroup var store: StoreOptions
+  @OptionGroup var options: CommonOptions
 
   func run() async throws {
     guard let make = WebPage.maker.withLock({ $0 }) else { throw PageProgram.replaceThisOne() }

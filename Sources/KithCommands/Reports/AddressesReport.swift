@@ -18,8 +18,7 @@ struct AddressesReport: Equatable, Sendable {
         Table.Cell(Columns.printable(address.address), .strong),
         Table.Cell(address.device.map { status.name(of: $0, limit: 24) } ?? ""),
         Table.Cell(address.source.rawValue, .faint),
-        Table.Cell(
-          address.triedMilliseconds.map { Humane.ago($0, now: nowMilliseconds) } ?? ""),
+        Table.Cell(Humane.ago(address.triedMilliseconds, now: nowMilliseconds)),
         Table.Cell(address.result, address.isUnreached ? .warning : .good),
       ])
     }

@@ -17,7 +17,7 @@ struct CarriersReport: Equatable, Sendable {
         Table.Cell("\(carrier.kind) \(carrier.location)"),
         Table.Cell(carrier.isShared ? "the account" : "this device"),
         held(carrier),
-        Table.Cell(carrier.listedMilliseconds.map { Humane.ago($0, now: nowMilliseconds) } ?? ""),
+        Table.Cell(Humane.ago(carrier.listedMilliseconds, now: nowMilliseconds)),
         Table.Cell(Humane.count(carrier.objects)), Table.Cell(Humane.bytes(carrier.bytes)),
         Table.Cell(carrier.remarks, .warning),
       ])

@@ -7,7 +7,7 @@ struct DevicesReport: Equatable, Sendable {
   var showsRevoked = false
   /// Only devices that are not known to have everything, also in the document.
   var isOnlyBehind = false
-  /// Whether people see the columns for rarer questions.
+  /// Whether people see a second table, for rarer questions.
   var isLong = false
   var nowMilliseconds: UInt64
 
@@ -22,39 +22,33 @@ struct DevicesReport: Equatable, Sendable {
   }
 
   func text(_ style: Style) -> String {
-    var columns: [(head: String, alignment: Table.Alignment)] = [
-      ("DEVICE", .cut), ("STATE", .left), ("HEARD", .right), ("HAS", .left),
-    ]
-    if isLong {
-      columns += [
-        ("FINGERPRINT", .left), ("ENROLLED", .right), ("BY", .cut), ("VERSION", .left),
-        ("CLOCK", .right),
-      ]
-    }
-    var table = Table(columns + [("ADDRESS", .wrapped)])
+    var everyday = Table([
+      ("DEVICE", .cut), ("STATE", .left), ("HEARD", .right), ("HAS", .left), ("ADDRESS", .wrapped),
+    ])
+    var rarer = Table([
+      ("DEVICE", .cut), ("FINGERPRINT", .left), ("ENROLLED", .right), ("BY", .cut),
+      ("VERSION", .left), ("CLOCK", .right),
+    ])
     let devices = devices
-    for device in devices { table.add(cells(device)) }
-    let parts = [devices.isEmpty ? "" : table.text(style), summary(style), advice(style)]
-    return parts.filter { !$0.isEmpty }.joined(separator: "\n\n")
-  }
-
-  private func cells(_ device: NodeStatus.Device) -> [Table.Cell] {
-    let (state, tone) = state(device)
-    let isOther = !device.isThisDevice && device.isMember
-    var cells = [
-      Table.Cell(Columns.printable(device.name, limit: 64), .strong), Table.Cell(state, tone),
-      Table.Cell(isOther ? heard(device) : ""), Table.Cell(isOther ? has(device) : ""),
-    ]
-    if isLong {
-      cells += [
-        Table.Cell(device.fingerprint),
+    for device in devices {
+      let (state, tone) = state(device)
+      let name = Table.Cell(Columns.printable(device.name, limit: 64), .strong)
+      let isOther = !device.isThisDevice && device.isMember
+      everyday.add([
+        name, Table.Cell(state, tone), Table.Cell(isOther ? heard(device) : ""),
+        Table.Cell(isOther ? has(device) : ""), Table.Cell(isOther ? address(device) : ""),
+      ])
+      rarer.add([
+        name, Table.Cell(device.fingerprint),
         Table.Cell(Humane.ago(device.enrolledMilliseconds, now: nowMilliseconds)),
         Table.Cell(enroller(device)),
         Table.Cell(device.software.map { Columns.printable($0, limit: 16) } ?? ""),
         Table.Cell(isOther ? device.clockOffsetMilliseconds.map(Humane.offset) ?? "" : ""),
-      ]
+      ])
     }
-    return cells + [Table.Cell(isOther ? address(device) : "")]
+    let tables = devices.isEmpty ? [] : isLong ? [everyday, rarer] : [everyday]
+    return (tables.map { $0.text(style) } + [summary(style), advice(style)])
+      .filter { !$0.isEmpty }.joined(separator: "\n\n")
   }
 
   /// How many are connected, and which lack something.

@@ -15,7 +15,7 @@ struct HistoryReport: Sendable {
     ])
     for past in values {
       table.add([
-        Table.Cell("\(past.number)"), Table.Cell(Columns.printable(past.key), .strong),
+        Table.Cell("\(past.number)"), Table.Cell(Columns.printable(past.key.text), .strong),
         Table.Cell(Moment.text(past.endedMilliseconds)),
         Table.Cell(past.endedBy.map { status.name(of: $0) } ?? "the quota"),
         past.value.map {
@@ -34,7 +34,7 @@ struct HistoryReport: Sendable {
         values.map { past in
           .object([
             "endedBy": past.endedBy.map { .string($0.hex) },
-            "endedMilliseconds": .int(past.endedMilliseconds), "key": .string(past.key),
+            "endedMilliseconds": .int(past.endedMilliseconds), "key": .string(past.key.text),
             "number": .int(past.number), "type": past.value.map { .string($0.typeName) },
             "value": past.value.map { .value($0) },
           ])

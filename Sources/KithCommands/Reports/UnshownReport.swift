@@ -23,7 +23,8 @@ struct UnshownReport: Sendable {
     let limit = style.columns ?? .max
     for entry in hidden {
       table.add([
-        Table.Cell(Columns.printable(entry.key), .strong), Table.Cell("hidden"), Table.Cell(""),
+        Table.Cell(Columns.printable(entry.key.text), .strong), Table.Cell("hidden"),
+        Table.Cell(""),
         Table.Cell(Humane.bytes(entry.bytes)), Table.Cell(status.name(of: entry.device)),
         Table.Cell(Moment.text(entry.writtenMilliseconds)),
         Table.Cell(Columns.printable(ValueText.text(entry.value), limit: limit)),
@@ -32,7 +33,7 @@ struct UnshownReport: Sendable {
     for item in refusals {
       for (write, operation) in zip(item.writes, item.operations) {
         table.add([
-          Table.Cell(Columns.printable(write.key), .strong),
+          Table.Cell(Columns.printable(write.key.text), .strong),
           Table.Cell("refused: \(item.reason)", .warning), Table.Cell("\(item.number)"),
           Table.Cell(operation.value.map { Humane.bytes($0.size) } ?? ""),
           Table.Cell("this device"), Table.Cell(Moment.text(item.writtenMilliseconds)),
@@ -50,7 +51,7 @@ struct UnshownReport: Sendable {
         hidden.map { entry in
           .object([
             "bytes": .int(entry.bytes), "device": .string(entry.device.hex),
-            "key": .string(entry.key), "value": .value(entry.value),
+            "key": .string(entry.key.text), "value": .value(entry.value),
             "writtenMilliseconds": .int(entry.writtenMilliseconds),
           ])
         }),
@@ -61,7 +62,7 @@ struct UnshownReport: Sendable {
             "operations": .list(
               item.writes.map { write in
                 .object([
-                  "key": .string(write.key), "removed": .bool(write.value == nil),
+                  "key": .string(write.key.text), "removed": .bool(write.value == nil),
                   "value": write.value.map { .value($0) },
                 ])
               }),

@@ -155,6 +155,31 @@ extension CommonOptions {
   }
 }
 
+extension NodeAccess {
+  /// Writes as ``write(_:in:expecting:)`` does. If a key shows a value of another type than expected,
+  /// the error says so: both may look alike.
+  func write(
+    _ writes: [(key: String, value: PropertyListValue?)], in store: String,
+    ifShown expected: [(key: String, value: PropertyListValue?)]
+  ) async throws {
+    do {
+      try await write(writes, in: store, expecting: expected)
+    } catch {
+      guard error.code == .unexpectedValue else { throw error }
+      for (key, old) in expected {
+        guard let old, let shown = try await value(forKey: key, in: store),
+          shown.typeName != old.typeName
+        else { continue }
+        throw CommandFailure(
+          .unexpected,
+          "\"\(Columns.printable(key, limit: 80))\": the key shows a value of another type: "
+            + "\(shown.typeName), not \(old.typeName); nothing was written. See --type")
+      }
+      throw error
+    }
+  }
+}
+
 extension [KeyValueStore.Key: PropertyListValue] {
   /// In the order of the keys' UTF-8 bytes.
   package var entries: [(key: String, value: PropertyListValue)] {

@@ -11,7 +11,7 @@ extension CompletionKind {
   static let pastKeys = names {
     await $0.ask { node, store in
       let values = try await node.history(of: nil, in: store.rawValue, limit: .max)
-      return Set(values.map { KeyValueStore.Key($0.key) }).sorted().map(\.text)
+      return Set(values.map(\.key)).sorted().map(\.text)
     }
   }
 

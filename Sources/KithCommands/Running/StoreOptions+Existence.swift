@@ -34,12 +34,13 @@ extension StoreOptions {
 }
 
 struct WrittenStoreOptions: ParsableArguments {
-  @OptionGroup var store: StoreOptions
 
   @Flag(
     help: ArgumentHelp(
       "Create the store if it is missing. Default: ask. Not needed without --store."))
   var create = false
+
+  @OptionGroup var store: StoreOptions
 
   /// Returns the store that a command writes to. A new name needs a confirmation or `--create`: a
   /// mistyped store would stay on all devices for ever.

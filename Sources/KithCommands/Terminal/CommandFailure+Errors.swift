@@ -18,7 +18,7 @@ extension CommandFailure {
   }
 
   private static func message(_ error: KithError) -> String {
-    let key = error.key.map { "\"\(Columns.printable($0, limit: 80))\": " } ?? ""
+    let key = error.key.map { "\"\(Columns.printable($0.text, limit: 80))\": " } ?? ""
     return key + error.description + advice(error.code)
   }
 

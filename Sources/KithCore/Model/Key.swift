@@ -1,5 +1,5 @@
 /// A key of a store, compared as UTF-8 bytes so that all peers agree, unlike `String`.
-public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral,
+public struct Key: Codable, Hashable, Comparable, Sendable, ExpressibleByStringLiteral,
   CustomStringConvertible
 {
   /// The key's text.
@@ -14,6 +14,17 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral,
   /// Makes a key from a literal.
   public init(stringLiteral text: String) {
     self.text = text
+  }
+
+  /// Reads the text.
+  public init(from decoder: any Decoder) throws {
+    text = try decoder.singleValueContainer().decode(String.self)
+  }
+
+  /// Writes the text.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(text)
   }
 
   /// The length in bytes of UTF-8; O(1) for native strings.

@@ -4,7 +4,7 @@ public import KithCrypto
 /// A newest write that the quota hides until it fits (`Docs/Protocol.md`, "Shown values").
 public struct HiddenEntry: Codable, Hashable, Sendable {
   /// The key.
-  public var key: String
+  public var key: Key
   /// Decodes: it was checked when it was made, or when it came over the control socket.
   package var hidden: EncodedValue
   /// The device that wrote it.
@@ -27,7 +27,7 @@ public struct HiddenEntry: Codable, Hashable, Sendable {
   }
 
   package init(
-    key: String, hidden: EncodedValue, device: DeviceID, writtenMilliseconds: UInt64
+    key: Key, hidden: EncodedValue, device: DeviceID, writtenMilliseconds: UInt64
   ) {
     self.key = key
     self.hidden = hidden
@@ -41,7 +41,7 @@ extension HiddenEntry {
   init?(_ entry: Entry, forKey key: Key) {
     guard let value = entry.value, (try? value.decoded()) != nil else { return nil }
     self.init(
-      key: key.text, hidden: value, device: entry.stamp.device,
+      key: key, hidden: value, device: entry.stamp.device,
       writtenMilliseconds: entry.stamp.clock.milliseconds)
   }
 }

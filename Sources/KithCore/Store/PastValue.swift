@@ -7,7 +7,7 @@ public struct PastValue: Codable, Hashable, Sendable {
   /// The value's number in its store's history: later ones have higher numbers.
   public var number: UInt64
   /// The key.
-  public var key: String
+  public var key: Key
   /// Nil: the key was missing.
   package var shown: EncodedValue?
   /// The time when the key ceased to show it, in milliseconds since 1970.
@@ -24,10 +24,10 @@ public struct PastValue: Codable, Hashable, Sendable {
   public var ended: Date { Date(milliseconds: endedMilliseconds) }
 
   /// The write that makes the key show the value again.
-  package var operation: Operation { Operation(key: key, value: shown) }
+  package var operation: Operation { Operation(key: key.text, value: shown) }
 
   package init(
-    number: UInt64, key: String, shown: EncodedValue?, endedMilliseconds: UInt64,
+    number: UInt64, key: Key, shown: EncodedValue?, endedMilliseconds: UInt64,
     endedBy: DeviceID?
   ) {
     self.number = number
@@ -47,20 +47,20 @@ extension PastValue {
       shown = value
     }
     self.init(
-      number: number, key: wire.key, shown: shown, endedMilliseconds: wire.ended,
+      number: number, key: Key(wire.key), shown: shown, endedMilliseconds: wire.ended,
       endedBy: wire.hasEndedBy ? try? DeviceID([UInt8](wire.endedBy)) : nil)
   }
 
   func encoded() -> [UInt8] {
     var wire = WireStoredPastValue()
-    wire.key = key
+    wire.key = key.text
     if let shown { wire.value = .init(shown.bytes) }
     wire.ended = endedMilliseconds
     if let endedBy { wire.endedBy = .init(endedBy.bytes) }
     return wire.encodedBytes()
   }
 
-  var keptBytes: Int { Limits.overheadBytes + key.utf8.count + (shown?.size ?? 0) }
+  var keptBytes: Int { Limits.overheadBytes + key.size + (shown?.size ?? 0) }
 
   func isExpired(at milliseconds: UInt64) -> Bool {
     milliseconds > endedMilliseconds

@@ -55,7 +55,7 @@ struct PastValues {
   ) {
     insert(
       PastValue(
-        number: next, key: key.text, shown: shown, endedMilliseconds: milliseconds,
+        number: next, key: key, shown: shown, endedMilliseconds: milliseconds,
         endedBy: endedBy))
     if numbers[key]?.count ?? 0 > Limits.pastValuesPerKey, let oldest = numbers[key]?.first {
       drop(oldest)
@@ -68,7 +68,7 @@ struct PastValues {
 
   private mutating func insert(_ value: PastValue) {
     values[value.number] = value
-    numbers[Key(value.key), default: []].append(value.number)
+    numbers[value.key, default: []].append(value.number)
     order.append(value.number)
     bytes += value.keptBytes
     next = value.number + 1
@@ -81,9 +81,8 @@ struct PastValues {
   /// Drops the oldest value of its key.
   private mutating func drop(_ number: UInt64) {
     guard let value = values.removeValue(forKey: number) else { return }
-    let key = Key(value.key)
-    numbers[key]?.removeFirst()
-    if numbers[key]?.isEmpty == true { numbers[key] = nil }
+    numbers[value.key]?.removeFirst()
+    if numbers[value.key]?.isEmpty == true { numbers[value.key] = nil }
     bytes -= value.keptBytes
     if number < nextToSave { unsavedDrops.append(number) }
     while let first = order.first, values[first] == nil { order.removeFirst() }

@@ -14,7 +14,7 @@ public struct Refusal: Codable, Hashable, Sendable {
   /// A write of one key.
   public struct Write: Hashable, Sendable {
     /// The key.
-    public var key: String
+    public var key: Key
     /// The value; nil if the write removed the key.
     public var value: PropertyListValue?
   }
@@ -30,7 +30,7 @@ public struct Refusal: Codable, Hashable, Sendable {
   ///
   /// - Complexity: O(*n*) in the bytes of the values.
   public var writes: [Write] {
-    operations.map { Write(key: $0.key, value: $0.value.flatMap { try? $0.decoded() }) }
+    operations.map { Write(key: Key($0.key), value: $0.value.flatMap { try? $0.decoded() }) }
   }
 
   package var writtenMilliseconds: UInt64 { clock.milliseconds }

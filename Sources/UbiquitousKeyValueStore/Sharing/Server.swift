@@ -41,9 +41,8 @@
         (KeyValueStore.Refusal.Reason.initialSync, NSUbiquitousKeyValueStoreInitialSyncChange),
         (.quota, NSUbiquitousKeyValueStoreQuotaViolationChange),
       ] {
-        let keys = refusals.filter { $0.reason == reason }.flatMap(\.writes).map {
-          KeyValueStore.Key($0.key)
-        }
+        let keys = refusals.filter { $0.reason == reason }.flatMap(\.writes)
+          .map(\.key)
         guard !keys.isEmpty else { continue }
         await poster.post(Notice(reason: number, keys: Set(keys).sorted().map(\.text)))
       }
@@ -55,7 +54,7 @@
     private func take(refusalsOf notice: Notice) {
       let keys = Set(notice.keys.map { KeyValueStore.Key($0) })
       let told = backing.refusals.prefix {
-        $0.writes.allSatisfy { keys.contains(KeyValueStore.Key($0.key)) }
+        $0.writes.allSatisfy { keys.contains($0.key) }
       }
       if let last = told.last { backing.takeRefusals(through: last.number) }
     }

@@ -1,5 +1,6 @@
 import Foundation
 import KithCarriers
+import KithTerminal
 import KithTestSupport
 import Testing
 
@@ -18,7 +19,8 @@ import Testing
     let path = directory.child("credentials")
     try Data(file.utf8).write(to: URL(filePath: path))
     let options = try CarrierCredentialsOptions.parse(["--credentials-file", path])
-    let text = try #require(try options.text(for: .webdav))
+    let address = try CarrierAddress(.webdav, "https://cloud.example/")
+    let text = try #require(try options.text(for: address, Console()))
     #expect("\(try CarrierCredentials(parsing: Array(text.utf8), for: .webdav))" == form)
   }
 }

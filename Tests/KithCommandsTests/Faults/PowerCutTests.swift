@@ -208,9 +208,9 @@ extension Faults {
       defer { try? node.close() }
       let store = try node.store(Household.store)
       var hidden: [KeyValueStore.Key: PropertyListValue] = [:]
-      for entry in try store.hiddenEntries { hidden[KeyValueStore.Key(entry.key)] = entry.value }
+      for entry in try store.hiddenEntries { hidden[entry.key] = entry.value }
       let refused = try store.refusals.flatMap(\.writes).map {
-        History.Outcome.name($0.key, $0.value)
+        History.Outcome.name($0.key.text, $0.value)
       }
       // The refusals that the other node reported are not in this one's files.
       let others = Array(repeating: Set<String>(), count: nodes - 1)

@@ -25,7 +25,8 @@ struct ImportRunTests {
     let bad = ["k3": KithError.Code.invalidKey, "k70": .quotaExceeded, "k71": .valueTooLarge]
     try await run.write(entries(100)) { chunk in
       written += chunk.map(\.key).filter { bad[$0] == nil }
-      return chunk.map { entry in bad[entry.key].map { KithError($0, "no", key: entry.key) } }
+      return chunk.map { entry in bad[entry.key].map { KithError($0, "no", key: .init(entry.key)) }
+      }
     }
     #expect(written == run.imported)
     #expect(run.imported == (0..<100).map { "k\($0)" }.filter { bad[$0] == nil })

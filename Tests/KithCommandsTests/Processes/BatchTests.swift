@@ -74,6 +74,8 @@ struct BatchTests {
       (#"{"id": 4, "do": "set", "key": "a", "value": [null]}"#, "4", "refused"),
       (#"{"id": 5, "do": "set", "key": "", "value": 1}"#, "5", "invalidKey"),
       (#"{"id": 6, "do": "sync", "timeout": -1}"#, "6", "usage"),
+      (#"{"id": 6, "do": "sync", "devices": -1}"#, "6", "usage"),
+      (#"{"id": 6, "do": "sync", "devices": 1.5}"#, "6", "usage"),
       (#"{"id": 7, "do": "remove"}"#, "7", "usage"),
       (#"{"id": 8, "do": "transaction", "set": {"a": 1}, "remove": ["a"]}"#, "8", "usage"),
       (#"{"id": 1.5, "do": "status"}"#, nil, "usage"),
@@ -237,9 +239,14 @@ struct BatchTests {
     let member = try await household.create("alpha")
     _ = try await household.join("beta")
     let batch = try Conversation(with: member, in: household.root)
+    // Without a write the other device lacks nothing.
+    try batch.send(#"{"do": "set", "key": "k", "value": 1}"#)
     try batch.send(#"{"id": 1, "do": "sync", "timeout": 3600}"#)
+    try batch.send(#"{"id": 0, "do": "sync", "timeout": 3600, "devices": 0}"#)
     try batch.send(#"{"id": 2, "do": "watch"}"#)
-    try await batch.awaitLine(#"{"id":2,"store":"default","values":{},"version":1}"#)
+    try await batch.awaitLine(#"{"id":2,"store":"default","values":{"k":1},"version":1}"#)
+    try await eventually("0 devices") { batch.lines.contains { $0.contains(#""id":0"#) } }
+    #expect(!batch.lines.contains { $0.contains(#""id":1"#) })
     let list = household.root.appending(path: "accounts.json")
     try Data("nonsense".utf8).write(to: list)
     chmod(list.path, 0o600)

@@ -31,13 +31,13 @@ extension Household {
     let client = members[0].client
     var hidden: [KeyValueStore.Key: PropertyListValue] = [:]
     for item in try await client.hiddenEntries(in: Self.store) {
-      hidden[KeyValueStore.Key(item.key)] = item.value
+      hidden[item.key] = item.value
     }
     var refused: [Set<String>] = []
     for member in members {
       let refusals = try await member.client.refusals(in: Self.store, takingThrough: nil)
       refused.append(
-        Set(refusals.flatMap(\.writes).map { History.Outcome.name($0.key, $0.value) }))
+        Set(refusals.flatMap(\.writes).map { History.Outcome.name($0.key.text, $0.value) }))
     }
     return History.Outcome(
       shown: try await client.values(in: Self.store), hidden: hidden, refused: refused)

@@ -201,7 +201,17 @@ struct LifecycleTests {
         #expect(result.status == status.rawValue, "\(arguments): \(result)")
       }
       #expect(try await household.run(member, "get", "n").output == "2\n")
-      #expect(try await household.run(member, "rm", "n", "m").status == 0)
+      for (arguments, status) in [
+        (["n", "--if-value", "1"], .unexpected), (["k", "--if-value", "1"], .unexpected),
+        (["n", "--if-value", "2", "--type", "string"], .unexpected),
+        (["n", "m", "--if-value", "2"], .usage), (["--prefix", "n", "--if-value", "2"], .usage),
+        (["m", "--if-value", "1"], .success), (["n", "--if-value", "2"], .success),
+      ] as [([String], CommandStatus)] {
+        let result = try await KithProcess.run(
+          ["rm", "--directory", member.directory.path] + arguments, in: household.root)
+        #expect(result.status == status.rawValue, "\(arguments): \(result)")
+      }
+      #expect(try await household.run(member, "ls").output.isEmpty)
     }
     let other = try await household.run(
       member, "set", "k", "1", "--if-value", "2", "--store", "s", "--create")

@@ -190,14 +190,15 @@ struct HarmlessReportsTests {
       store: "s",
       values: [
         .init(
-          number: 1, key: hostile, shown: try EncodedValue(value), endedMilliseconds: 1_000_000,
+          number: 1, key: .init(hostile), shown: try EncodedValue(value),
+          endedMilliseconds: 1_000_000,
           endedBy: id(11))
       ], status: status)
     let unshown = UnshownReport(
       store: "s",
       hidden: [
         .init(
-          key: hostile, hidden: try EncodedValue(value), device: id(11),
+          key: .init(hostile), hidden: try EncodedValue(value), device: id(11),
           writtenMilliseconds: 1_000_000)
       ],
       refusals: [

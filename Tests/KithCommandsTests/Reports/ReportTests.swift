@@ -191,14 +191,21 @@ struct ReportTests {
         Never heard of: server. If none of your devices is that, as where joining broke off, take \
         it out: kith devices revoke
         """)
+    let everyday = report.text(.plain)
     report.isLong = true
-    let names = [Self.desktop, Self.laptop, Self.server].map(\.fingerprint)
-    let lines = report.text(.plain).split(separator: "\n").map(String.init)
-    #expect(
-      lines[0].hasSuffix("FINGERPRINT            ENROLLED  BY            VERSION   CLOCK  ADDRESS"))
-    for (line, name) in zip(lines.dropFirst(), names) { #expect(line.contains(name)) }
-    for text in ["laptop        1.2      -12 ms", "creation", "recovery key"] {
-      #expect(report.text(.plain).contains(text), "\(text)")
+    let parts = everyday.split(separator: "\n\n", maxSplits: 1)
+    func row(_ name: String, _ device: NodeStatus.Device, _ rest: String) -> String {
+      name.padding(toLength: 15, withPad: " ", startingAt: 0) + device.fingerprint + rest
+    }
+    let rarer = [
+      "DEVICE         FINGERPRINT            ENROLLED  BY            VERSION   CLOCK",
+      row("desktop\\u{1b}", Self.desktop, "  17 min ago  laptop        1.2      -12 ms"),
+      row("laptop", Self.laptop, "  17 min ago  creation      1.2"),
+      row("server", Self.server, "  17 min ago  recovery key"),
+    ].joined(separator: "\n")
+    #expect(report.text(.plain) == "\(parts[0])\n\n\(rarer)\n\n\(parts[1])")
+    for line in report.text(Style(isColoured: false, columns: 80)).split(separator: "\n") {
+      #expect(Columns.width(String(line)) <= 80, "\(line)")
     }
     report.isLong = false
     let narrow = report.text(Style(isColoured: false, columns: 60)).split(separator: "\n")

@@ -137,7 +137,7 @@ import Testing
     world.write([remove(shown.text)], on: 0)
     let changes = world.devices[0].viewChanges
     #expect(changes.map(\.reason) == [nil, .quotaViolationChange])
-    #expect(changes.last?.changes.map(\.key.text) == hidden)
+    #expect(changes.last?.changes.map(\.key) == hidden)
     world.settle()
     world.checkConvergence("other keys")
   }

@@ -98,7 +98,7 @@ struct AttachedStoreTests {
           try await blocking { try store.set(.string(value), forKey: key) }
         }
         #expect(error?.code == code)
-        #expect(error?.key == key)
+        #expect(error?.key?.text == key)
         #expect(code != .quotaExceeded || error?.message.contains("3 of 2 keys") == true)
       }
       #expect(store.dictionary == ["a": "1", "b": "2"])

@@ -63,7 +63,7 @@ struct ReplicationTests {
         let report = try await one.waitUntilSynced(timeout: .seconds(60), devices: 1)
         #expect(report.complete == [second.device] && report.incomplete == [third.device])
         // By another program, too.
-        let call = NodeCall.synchronize(store: "com.example.test", seconds: 60, devices: 1)
+        let call = NodeCall.waitUntilSynced(store: "com.example.test", seconds: 60, devices: 1)
         _ = try await first.perform(call)
         _ = try await one.waitUntilSynced(timeout: .seconds(60), devices: 3)
       }

@@ -132,6 +132,49 @@ struct ObservableStoreTests {
     #expect(observable.error == nil)
   }
 
+  @Test func `a transaction tells each of its keys once, and a refused one its error`() async throws
+  {
+    let observable = ObservableStore(try EngineFixture().store)
+    try await running(observable) {
+      let count = follow { _ = observable[.count] }
+      let theme = follow { _ = observable[.theme] }
+      let other = follow { _ = observable.value(forKey: "other") }
+      var tries = 0
+      try await observable.commit {
+        // Another writer changes what the first try read.
+        if tries == 0 { try observable.store.set(1, for: .count) }
+        tries += 1
+        $0[.count] += 1
+        $0[.theme] = .dark
+      }
+      #expect(tries == 2 && observable[.count] == 2)
+      #expect(count.value == 1 && theme.value == 1)
+      let again = follow { _ = observable[.theme] }
+      try observable.store.set(1, forKey: "other")
+      try await eventually { other.value == 1 }
+      #expect(again.value == 0)
+      let large = String(repeating: "x", count: 2_000_000)
+      let error = follow { _ = observable.error }
+      await #expect(throws: KithError.self) {
+        try await observable.commit {
+          $0[.theme] = .system
+          $0.set(.string(large), forKey: "large")
+        }
+      }
+      #expect(error.value == 1 && observable.error?.code == .valueTooLarge)
+      await #expect(throws: CancellationError.self) {
+        try await observable.commit { (transaction) throws in
+          transaction[.theme] = .system
+          throw CancellationError()
+        }
+      }
+      // Both have left nothing under way: a write by another is told.
+      #expect(again.value == 0 && observable[.theme] == .dark)
+      try observable.store.set(.system, for: .theme)
+      try await eventually { again.value == 1 }
+    }
+  }
+
   @Test func propertiesOnItAreObserved() throws {
     let observable = ObservableStore(try EngineFixture().store)
     @Stored(.theme, in: observable) var theme

@@ -70,6 +70,20 @@ struct StoreHistoryTests {
     try node.close()
   }
 
+  @Test func `keys that Unicode calls equivalent stay apart`() async throws {
+    let directory = try TestDirectory()
+    let node = try await Self.node(in: directory)
+    let store = try node.store(Self.store)
+    try store.set(1, forKey: "é")
+    try store.set(2, forKey: "e\u{301}")
+    let history = try store.history()
+    #expect(Set(history.map(\.key)).count == 2)
+    #expect(try store.history(of: history[0].key).count == 1)
+    try await store.undo(history[0].key)
+    #expect(store.keys == [history[1].key])
+    try node.close()
+  }
+
   @Test func `undo keeps to the quota, and then changes nothing`() async throws {
     let directory = try TestDirectory()
     let node = try await Self.node(in: directory)
