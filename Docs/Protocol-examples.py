@@ -261,9 +261,12 @@ def answer():
 
 # --------------------------------------------------------------------------------- carriers
 
-def object_name(kind, random):
-    key = kdf(epoch_secret, 6, b"KithEpo1")
-    return random + blake2b(random + bytes([kind]), 16, key)[:8]
+def carrier_digest(domain):
+    return blake2b(domain + b"\0" + recovery_box)
+
+
+def object_name(random):
+    return random + blake2b(random, 16, carrier_digest(b"kith names v1"))[:8]
 
 
 def padded_size(size):
@@ -275,7 +278,7 @@ def padded_size(size):
     return size + free & ~free
 
 
-def parcel():
+def object_body():
     """The change set above, by its author, to readers that cover nothing."""
     have = encode("Message", have={
         "whole": True, "clock": CLOCK, "synchronised": True, "stores": [{
@@ -289,21 +292,24 @@ def parcel():
             "header": header, "signature": header_signature,
             "entries": [{"index": 0, "box": dark_box}]}]})
     return encode(
-        "Parcel", device=laptop.id, clock=CLOCK + 3, carried=[{"store": STORE}],
-        group=seed(0x17)[:8], parts=1, messages=[have, batch])
+        "ObjectBody", device=laptop.id, clock=CLOCK + 3, parts=[{"store": STORE}],
+        messages=[have, batch])
 
 
 def carrier():
-    name, body = object_name(1, seed(0x16)[:8]), parcel()
-    signature = sign(laptop.signing, b"kith parcel v1\0" + account + epoch_id + name + body)
-    # The length word, the signature, and nonce and tag of the box.
-    size = padded_size(4 + 64 + len(body) + 24 + 16)
+    name, body = object_name(seed(0x16)[:8]), object_body()
+    no_boxes = bytes(2)
+    signature = sign(
+        laptop.signing,
+        b"kith object v1\0" + account + epoch_id + name + no_boxes + body)
+    # The length word, the signature, nonce and tag of two boxes, the epoch and the number of boxes.
+    size = padded_size(4 + 64 + len(body) + 2 * (24 + 16) + 32 + 2)
     return [
-        ("place", "kith1/" + blake2b(b"kith place v1\0" + account).hex()[:32]),
-        ("carrier key", kdf(epoch_secret, 5, b"KithEpo1")),
-        ("name key", kdf(epoch_secret, 6, b"KithEpo1")),
-        ("name of a parcel", name), ("name of a handover", object_name(2, seed(0x16)[:8])),
-        ("body of the parcel", body), ("signature", signature), ("size of the object", str(size)),
+        ("place", "kith1/" + carrier_digest(b"kith place v1").hex()[:32]),
+        ("name key", carrier_digest(b"kith names v1")),
+        ("outer key", carrier_digest(b"kith outer v1")),
+        ("carrier key", kdf(epoch_secret, 5, b"KithEpo1")), ("name", name),
+        ("body", body), ("signature", signature), ("size of the object", str(size)),
         ("size of 4,097 bytes", str(padded_size(4_097))),
         ("size of 100,000 bytes", str(padded_size(100_000))),
         ("size of 5,000,000 bytes", str(padded_size(5_000_000)))]

@@ -171,33 +171,30 @@ package enum Limits {
   /// Objects got in a turn, and their bytes; the rest follows in the next.
   static let objectsPerTurn = 1_024
   static let objectBytesPerTurn = 64 << 20
-  /// Handovers and unreadable objects got in a turn: strangers can make neither, but a revoked device
-  /// can.
+  /// Objects got in a turn that did not open before: a revoked device can make them.
   static let doubtfulObjectsPerTurn = 16
-  /// Bytes of the largest object that is got, and of the parcel inside.
+  /// Bytes of the largest object that is got.
   package static let objectBytes = 16 << 20
-  static let parcelBytes = objectBytes
   /// Objects are padded to at least this size.
   static let smallestObjectBytes = 4 << 10
-  /// Bytes of change sets after which a parcel continues in another part.
-  static let parcelPartBytes = 4 << 20
-  static let parcelParts: UInt32 = 256
-  static let parcelMessages = 4_096
-  /// Parcels of one author that wait until their reader covers what they are above.
-  static let waitingParcels = 64
-  /// How often the parcels are gone through to find out what they bring together.
-  static let carrierPasses = 64
-  /// Older epochs from which handovers lead to the newest.
-  static let carrierHandovers = 8
-  /// Parcels after which one replaces them all.
-  static let parcelsBeforeFold = 256
-  /// They may also take so many times the bytes of the one that replaces them, and so many more.
-  static let foldFactor = 4
-  static let foldBytes = 1 << 20
-  /// The longest random wait before a fold: another device may make it.
-  static let foldWaitMilliseconds: UInt64 = 600_000
+  /// Bytes of change sets after which an object continues in another one. Padded and with its
+  /// vectors it stays below 1,000,000 bytes: nginx refuses more than 1 MiB by default.
+  static let objectContentBytes = 900_000
+  /// The highest level.
+  static let objectLevels = 24
+  /// Pieces of an object.
+  static let objectPieces = 1_024
+  static let objectMessages = 4_096
+  /// Boxes in an object: for each member, and the recovery key.
+  static let objectBoxes = MembershipLimits.certificates + 1
+  /// Bytes of objects that were read and wait in memory.
+  static let waitingObjectBytes = 16 << 20
+  /// Parts of a store above what is not reached, when it is computed what objects bring.
+  static let pendingParts = 1_024
   /// How old a listing may be.
   static let carrierHourMilliseconds: UInt64 = 3_600_000
+  /// How long another device may take to put an object after its pieces.
+  static let carrierDayMilliseconds: UInt64 = 86_400_000
   /// The wait after a local write; it doubles up to the longest while writes go on.
   static let carrierWriteMilliseconds: UInt64 = 2_000
   static let carrierLongestWriteMilliseconds: UInt64 = 60_000
@@ -209,7 +206,7 @@ package enum Limits {
   static let carrierBackOffMilliseconds: UInt64 = 900_000
   /// How long a device that is not certain of its time waits before it publishes for a carrier.
   static let carrierUncertainMilliseconds: UInt64 = 600_000
-  /// The least time, for each member, between parcels that bring only statements.
+  /// The least time, for each member, between objects that bring only statements.
   static let carrierStatementMilliseconds: UInt64 = 120_000
 }
 

@@ -9,12 +9,11 @@ import kithwire
 from kithmember import wall_clock
 from kithwire import blake2b, kdf, open_secret, sign, verifies
 
-PARCEL, HANDOVER = 1, 2
 _PROTO = pathlib.Path(__file__).resolve().parents[2] / "Sources/KithCore/Wire/kith.proto"
 
 
 def _schema():
-    if "Parcel" in kithwire.schema.messages:
+    if "ObjectBody" in kithwire.schema.messages:
         return kithwire.schema
     return kithwire.Schema("```proto\n" + _PROTO.read_text() + "\n```")
 
@@ -27,22 +26,24 @@ def carrier_key(epoch):
     return kdf(epoch.secret, 5, b"KithEpo1")
 
 
-def mark(random, kind, epoch):
+def account_key(member, domain):
+    """A key that all members, former ones too, derive from the genesis record."""
+    genesis = member.roster.records[member.roster.account][2]
+    return blake2b(domain + b"\0" + genesis["recovery_box_key"])
+
+
+def mark(random, member):
     """The half of a name that follows from the other."""
-    return blake2b(random + bytes([kind]), 16, kdf(epoch.secret, 6, b"KithEpo1"))[:8]
+    return blake2b(random, 16, account_key(member, b"kith names v1"))[:8]
 
 
-def new_name(kind, epoch):
+def new_name(member):
     random = os.urandom(8)
-    return random + mark(random, kind, epoch)
+    return random + mark(random, member)
 
 
-def kind_of(name, epoch):
-    """What an epoch's key says of a name; nil if it is not of this epoch."""
-    for kind in (PARCEL, HANDOVER):
-        if mark(name[:8], kind, epoch) == name[8:]:
-            return kind
-    return None
+def is_name(name, member):
+    return mark(name[:8], member) == name[8:]
 
 
 def secretbox_open(key, sealed):
@@ -73,63 +74,62 @@ def padded_size(size):
     return size + (1 << low) - 1 >> low << low
 
 
-def seal(key, plaintext):
-    size = len(plaintext) + 40
-    return secretbox(key, plaintext + bytes(padded_size(size) - size))
+def signed(body, name, epoch_id, account, boxes=()):
+    return (b"kith object v1\0" + account + epoch_id + name + struct.pack(">H", len(boxes))
+            + b"".join(boxes) + body)
 
 
-def signed(body, name, epoch_id, account):
-    return b"kith parcel v1\0" + account + epoch_id + name + body
-
-
-def seal_parcel(member, body, name, epoch, signature=None):
-    """A parcel's object; the signature is the member's, unless one is given."""
+def seal_object(member, body, name, epoch, boxes=(), signature=None):
+    """An object; the signature is the member's, unless one is given."""
     signature = signature or sign(
-        member.private, signed(body, name, epoch.id, member.roster.account))
-    return seal(carrier_key(epoch), struct.pack(">I", len(body)) + signature + body)
+        member.private, signed(body, name, epoch.id, member.roster.account, boxes))
+    head = epoch.id + struct.pack(">H", len(boxes)) + b"".join(boxes)
+    size = len(head) + 80 + 68 + len(body)
+    inner = struct.pack(">I", len(body)) + signature + body + bytes(padded_size(size) - size)
+    return seal_outer(member, head + secretbox(carrier_key(epoch), inner))
 
 
-def seal_handover(older, newest, boxes, parcel):
-    body = encode("Handover", epoch=newest.id, boxes=boxes, parcel=parcel)
-    return seal(carrier_key(older), struct.pack(">I", len(body)) + body)
+def seal_outer(member, plaintext):
+    return secretbox(account_key(member, b"kith outer v1"), plaintext)
 
 
-def unpad(plaintext, header):
+def open_outer(sealed, member):
+    """The epoch's id, the boxes, the inner layer; nil if the account's key did not seal it."""
+    plaintext = secretbox_open(account_key(member, b"kith outer v1"), sealed)
+    if plaintext is None:
+        return None
+    count = struct.unpack(">H", plaintext[32:34])[0]
+    boxes = [plaintext[34 + 80 * each:114 + 80 * each] for each in range(count)]
+    return plaintext[:32], boxes, plaintext[34 + 80 * count:]
+
+
+def open_object(sealed, name, epoch, member):
+    """The decoded body; nil if this epoch's key did not seal it. ValueError if it is not signed by
+    its author."""
+    _, boxes, inner = open_outer(sealed, member)
+    plaintext = secretbox_open(carrier_key(epoch), inner)
+    if plaintext is None:
+        return None
     size = struct.unpack(">I", plaintext[:4])[0]
-    body, rest = plaintext[header:header + size], plaintext[header + size:]
-    if len(body) != size or any(rest):
+    encoded, rest = plaintext[68:68 + size], plaintext[68 + size:]
+    if len(encoded) != size or any(rest):
         raise ValueError("padding that is not zero")
+    body = decode("ObjectBody", encoded)
+    if not verifies(body["device"], signed(encoded, name, epoch.id, member.roster.account, boxes),
+                    plaintext[4:68]):
+        raise ValueError("not signed by its author")
     return body
 
 
-def open_parcel(sealed, name, epoch, account):
-    """The decoded parcel; nil if this epoch's key did not seal it. ValueError if it is not signed by
-    its author."""
-    plaintext = secretbox_open(carrier_key(epoch), sealed)
-    if plaintext is None:
-        return None
-    body = unpad(plaintext, 68)
-    parcel = decode("Parcel", body)
-    if not verifies(parcel["device"], signed(body, name, epoch.id, account), plaintext[4:68]):
-        raise ValueError("not signed by its author")
-    return parcel
-
-
-def open_handover(sealed, epoch):
-    """nil if this epoch's key did not seal it."""
-    plaintext = secretbox_open(carrier_key(epoch), sealed)
-    return plaintext and decode("Handover", unpad(plaintext, 4))
-
-
-def opened_boxes(handover, member):
-    """The secrets in a handover that a member's key opens."""
-    return [secret for box in handover["boxes"]
+def opened_boxes(boxes, member):
+    """The secrets in boxes that a member's key opens."""
+    return [secret for box in boxes
             if (secret := open_secret(box, member.box_public, member.box_private))]
 
 
-def parcel_with(member, store, policy, change_sets, vector, above=(), digest=b"", records=None,
-                **parts):
-    """A parcel's body that brings change sets."""
+def body_with(member, store, policy, change_sets, vector, above=(), digest=b"", records=None,
+              **parts):
+    """A body that brings change sets."""
     clock = member.tick()
     messages = [encode("Message", have={
         "whole": True, "clock": clock, "synchronised": True, "stores": [
@@ -137,9 +137,9 @@ def parcel_with(member, store, policy, change_sets, vector, above=(), digest=b""
     if records:
         messages.append(encode("Message", records={"records": records}))
     messages.append(encode("Message", batch={"store": store, "change_sets": change_sets}))
-    return encode("Parcel", **{
-        "device": member.id, "clock": clock, "carried": [{"store": store, "above": list(above)}],
-        "group": os.urandom(8), "parts": 1, "messages": messages,
+    return encode("ObjectBody", **{
+        "device": member.id, "clock": clock, "parts": [{"store": store, "above": list(above)}],
+        "messages": messages,
         "roster_digest": member.roster.digest() if records else None, **parts})
 
 

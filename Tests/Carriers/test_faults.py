@@ -106,7 +106,7 @@ class Faults(Rig):
             said = laptop.kith("carrier", "list").splitlines()[-1]
         desktop.moment()
         self.assertEqual((laptop.get("old"), laptop.get("new")), ("1", "2"))
-        # It covers what the new parcel is above.
+        # It covers what the new object is above.
         self.assertEqual(desktop.get("new"), "2")
         laptop.kith("carrier", "check")
         # The folder itself is gone: never taken for an empty one.

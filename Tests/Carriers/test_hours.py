@@ -88,24 +88,20 @@ class Hours(Rig):
             laptop.moment()
             desktop.moment()
         member = Member.of_directory(str(desktop.directory))
-        names = [bytes.fromhex(name) for name in self.objects(folder)]
-        kinds = {epoch.id: [objects.kind_of(name, epoch) for name in names]
-                 for epoch in member.epochs.values()}
-        self.assertEqual(len(kinds), 2)
-        old = kinds[[each for each in kinds if each != member.current.id][0]]
-        self.assertNotIn(objects.PARCEL, old)
-        self.assertEqual(old.count(objects.HANDOVER), 1)
+        left = self.objects(folder)
+        epochs = {objects.open_outer(data, member)[0] for data in left.values()}
+        self.assertEqual(epochs, {member.current.id})
         self.assertEqual(laptop.export, desktop.export)
         self.assertEqual(laptop.get("gone"), "2")
         late = self.join(laptop, "late")
         late.add("folder", folder)
         late.moment()
         self.assertEqual(late.export, laptop.export)
-        self.say(f"{before} objects became {len(names)}: of the old epoch only a handover is left; what "
-                 "the revoked device had written stays")
+        self.say(f"{before} objects became {len(left)}: of the old epoch none is left; what the "
+                 "revoked device had written stays")
 
-    def test_fold(self):
-        """many parcels become one, and go away"""
+    def test_levels(self):
+        """larger objects replace smaller ones"""
         laptop, desktop, third = self.account("laptop", "desktop", "third")
         folder = self.shared_folder(laptop, desktop, third)
         laptop.start()
@@ -118,10 +114,6 @@ class Hours(Rig):
         laptop.stop()
         desktop.start()
         desktop.sync()
-        for _ in range(3):
-            # At most ten minutes until the fold; then an hour; then those who put it look again.
-            self.clock.pass_time(660)
-            desktop.run("sync", "--timeout", "3")
         self.clock.pass_time(HOUR + 60)
         for _ in range(2):
             desktop.run("sync", "--timeout", "3")

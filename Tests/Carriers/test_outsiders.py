@@ -39,7 +39,7 @@ class Outsiders(Rig):
         (place / os.urandom(16).hex()).symlink_to("/etc/passwd")
         os.mkfifo(place / os.urandom(16).hex())
         self.exchange(laptop, desktop, "second")
-        self.say(f"laptop: {laptop.carrier['foreign']} names of no known key; both still exchange")
+        self.say(f"laptop knows {laptop.carrier['objects']} objects; both still exchange")
 
         # Names copied from real objects onto other places, where the content is another.
         names = sorted(own)

@@ -47,7 +47,7 @@ final class CarrierRunner: Sendable {
   }
 
   private func begin(_ list: [CarrierSettings]) {
-    let place = engine.account.carrierPlace
+    guard let place = engine.read({ $0.carrierKeys?.place }) else { return }
     var fresh: [CarrierWorker] = []
     var opened: [CarrierSettings] = []
     for settings in list {
@@ -68,5 +68,8 @@ final class CarrierRunner: Sendable {
     }
   }
 
-  private var inUse: [CarrierSettings] { list.inUse(beside: engine.sharedCarriers) }
+  /// None before the account's records tell its place.
+  private var inUse: [CarrierSettings] {
+    engine.read { $0.carrierKeys } == nil ? [] : list.inUse(beside: engine.sharedCarriers)
+  }
 }

@@ -1,4 +1,4 @@
-/// Storage that people have, which holds an account's sealed parcels: a folder, a WebDAV collection,
+/// Storage that people have, which holds an account's sealed objects: a folder, a WebDAV collection,
 /// a bucket.
 ///
 /// It has four operations on objects of one directory, the *place*. A conforming type knows where its

@@ -47,7 +47,7 @@ struct LogLine: Hashable, Sendable {
     case notStored = "storage lacks change sets that were to be sent: others give them back"
     case carrierFailed = "a carrier cannot be used"
     case carrierWorks = "a carrier can be used again"
-    case parcelsVanished = "parcels vanished from a carrier: see who else deletes there"
+    case objectsVanished = "objects vanished from a carrier: see who else deletes there"
     case carriersUnread = "this device's own carriers cannot be read"
 
     var level: Logger.Level {
@@ -57,7 +57,7 @@ struct LogLine: Hashable, Sendable {
         .error
       case .clocksDiffer, .publishedAhead, .generationTooLate, .policyMismatch, .authorOverLimit,
         .storesLeftOut, .writesRefused, .valuesHidden, .rejected, .misdirected, .quarantined,
-        .slowed, .fork, .clone, .divergence, .carrierFailed, .parcelsVanished:
+        .slowed, .fork, .clone, .divergence, .carrierFailed, .objectsVanished:
         .warning
       case .connected, .disconnected, .unreached, .joined, .renamed, .revoked, .clocksAgree,
         .clockSetBack, .newGeneration, .policiesAgree, .strangerRefused, .newIncarnation,

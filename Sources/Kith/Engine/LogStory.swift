@@ -23,7 +23,7 @@ struct LogStory: Sendable {
   /// The state that the log has told last.
   private var devices: [DeviceID: Device] = [:]
   private var stores: [StoreIdentifier: Store] = [:]
-  /// By location: the problem, and how many parcels vanished.
+  /// By location: the problem, and how many objects vanished.
   private var carriers: [String: (problem: String?, vanished: Int)] = [:]
   /// Addresses that met nobody, by address.
   private var unreached: Set<String> = []
@@ -99,7 +99,7 @@ struct LogStory: Sendable {
     }
     if carrier.vanished > told.vanished {
       let count = ["count": "\(carrier.vanished - told.vanished)"]
-      lines.append(LogLine(.parcelsVanished, location.merging(count) { $1 }))
+      lines.append(LogLine(.objectsVanished, location.merging(count) { $1 }))
     }
     carriers[carrier.location] = (carrier.problem, carrier.vanished)
     return lines

@@ -19,12 +19,11 @@ struct CarrierTrial {
   /// The first one that is more than a warning; nil if the carrier works.
   var problem: String? { steps.first { $0.problem != nil && !$0.isWarning }?.problem }
 
-  /// `makesPlace`: makes the account's directory first.
+  /// `place`: the account's directory; `makesPlace`: makes it first.
   static func run(
-    _ settings: CarrierSettings, of account: AccountID, makesPlace: Bool = false
+    _ settings: CarrierSettings, in place: String, makesPlace: Bool = false
   ) async -> CarrierTrial {
     var trial = CarrierTrial()
-    let place = account.carrierPlace
     let storage: any CarrierStorage
     do throws(CarrierFailure) {
       storage = try openCarrier(settings)

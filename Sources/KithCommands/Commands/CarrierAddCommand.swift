@@ -100,8 +100,8 @@ struct CarrierAddCommand: AsyncParsableCommand {
   }
 
   private func tryOut(_ settings: CarrierSettings, of node: any NodeAccess) async throws {
-    let account = try await options.account(of: node)
-    let trial = await CarrierTrial.run(settings, of: account, makesPlace: true)
+    let place = try await options.place(of: node)
+    let trial = await CarrierTrial.run(settings, in: place, makesPlace: true)
     if let problem = trial.problem { throw CommandFailure(.unreachable, problem) }
     for step in trial.steps where step.isWarning {
       options.console.warn(Columns.printable(step.problem ?? ""))

@@ -16,10 +16,10 @@ struct CarrierCheckCommand: AsyncParsableCommand {
   @OptionGroup var meant: CarrierArgument
 
   func run() async throws {
-    let (settings, account) = try await options.withNode(ofAccount: true) { node in
-      (try await node.carriers().find(meant.carrier), try await options.account(of: node))
+    let (settings, place) = try await options.withNode(ofAccount: true) { node in
+      (try await node.carriers().find(meant.carrier), try await options.place(of: node))
     }
-    let trial = await CarrierTrial.run(settings, of: account)
+    let trial = await CarrierTrial.run(settings, in: place)
     try options.print(trial.document(settings), text: trial.text)
     guard trial.problem == nil else {
       throw CommandFailure(.unhealthy, "the carrier cannot be used")

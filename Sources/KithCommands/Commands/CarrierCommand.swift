@@ -8,7 +8,7 @@ struct CarrierCommand: AsyncParsableCommand {
     abstract: "Exchange through storage, for devices that never meet.",
     discussion: """
       A carrier is storage that you have: a folder (of Syncthing, a NAS, a USB stick), a WebDAV \
-      collection (Nextcloud), an S3 bucket. Devices put sealed parcels there, and need not be on at \
+      collection (Nextcloud), an S3 bucket. Devices put sealed objects there, and need not be on at \
       the same time, or in one network. The storage sees sizes and times, no keys and no values.
       """,
     subcommands: [
@@ -27,11 +27,11 @@ struct CarrierArgument: ParsableArguments {
 }
 
 extension CommonOptions {
-  /// The account whose place on a carrier is tried.
-  func account(of node: any NodeAccess) async throws -> AccountID {
-    guard let account = try await node.status().account else {
+  /// The directory of the account on carriers, which is tried.
+  func place(of node: any NodeAccess) async throws -> String {
+    guard let place = try await node.status().carrierPlace else {
       throw CommandFailure.signedOut(directoryURL.path)
     }
-    return account
+    return place
   }
 }

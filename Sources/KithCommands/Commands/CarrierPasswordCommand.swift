@@ -33,7 +33,7 @@ struct CarrierPasswordCommand: AsyncParsableCommand {
         throw CommandFailure(.refused, error.message)
       }
       settings.credentials = try credentials.text(for: address, options.console)
-      let trial = await CarrierTrial.run(settings, of: try await options.account(of: node))
+      let trial = await CarrierTrial.run(settings, in: try await options.place(of: node))
       if let problem = trial.problem {
         throw CommandFailure(.unreachable, "nothing has changed: \(problem)")
       }

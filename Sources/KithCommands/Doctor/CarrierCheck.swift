@@ -20,7 +20,7 @@ struct CarrierCheck: Check {
         return finding(
           .problem, tried: tried,
           seen:
-            "\(Humane.count(carrier.vanished, "parcel")) vanished, and no device had replaced them",
+            "\(Humane.count(carrier.vanished, "object")) vanished, and others do not bring their data",
           advice:
             "see who else can delete there: another program, a rule of the storage, a device that "
             + "was revoked; then change the password: kith carrier password")

@@ -49,19 +49,18 @@ extension NodeStatus.Carrier {
     }
     if ahead > 0 {
       remarks.append(
-        "\(Humane.count(ahead, "parcel")) from ahead of this clock; see: kith clock on both devices"
+        "\(Humane.count(ahead, "object")) from ahead of this clock; see: kith clock on both devices"
       )
     }
-    if waiting > 0 { remarks.append("waits for what \(Humane.count(waiting, "parcel")) build on") }
+    if waiting > 0 {
+      remarks.append(
+        "\(Humane.count(waiting, "object")) cannot be used yet: if this stays, let this device meet another"
+      )
+    }
     if unreadable > 0 { remarks.append("\(Humane.count(unreadable, "object")) cannot be opened") }
-    if vanished > 0 { remarks.append("\(Humane.count(vanished, "parcel")) vanished") }
+    if vanished > 0 { remarks.append("\(Humane.count(vanished, "object")) vanished") }
     if missing > 0 {
       remarks.append("\(Humane.count(missing, "object")) missing from the last listing")
-    }
-    if foreign > 0 {
-      remarks.append(
-        "\(Humane.count(foreign, "name")) of no known key: if this stays, let this device meet another"
-      )
     }
     return remarks.joined(separator: "; ")
   }

@@ -4,28 +4,27 @@ internal import KithCrypto
 struct CarrierReader {
   struct Own {
     var vector: [ChainID: UInt64]
-    var digest: Digest256
+    /// Nil: it is not needed.
+    var digest: Digest256?
     var horizon = Horizon()
     var policy: Policy
     /// Authors whose chains this device refuses to keep.
     var refused: Set<DeviceID>
 
-    /// Whether a parcel tells this state.
-    func isTold(by store: Parcel.Store) -> Bool {
-      store.have.vector == vector && store.have.digest == digest
+    /// Whether a part tells this state.
+    func isTold(by part: ObjectBody.Part) -> Bool {
+      digest != nil && part.have.digest == digest && part.have.vector == vector
+        && part.have.policy == policy
     }
   }
 
   let device: DeviceID
-  let stores: [StoreIdentifier: Own]
+  var stores: [StoreIdentifier: Own]
   let roster: Roster
   let rosterDigest: Digest256
   /// The newest epoch; nil: none is open.
   let epoch: EpochKeys?
-  /// The open epochs, ``epoch`` first.
-  let epochs: [EpochKeys]
   let timeKeeper: TimeKeeper
-  let parcelsBeforeFold: Int
   /// Whether this device holds entries back, so that an object would say more than it brings.
   let isWithholding: Bool
 
@@ -34,9 +33,8 @@ struct CarrierReader {
   /// The epoch that objects are put under now; nil: none may be put.
   var writing: EpochKeys? { isWithholding ? nil : epoch }
 
-  /// A digest of the roster, the policies and the refused authors. Besides a parcel's content, they
-  /// decide whether it can be taken in whole: if they changed, a parcel that was held back is got
-  /// again.
+  /// A digest of the roster, the policies and the refused authors. Besides an object's content, they
+  /// decide whether it can be taken in whole.
   var circumstances: Digest256 {
     var hasher = Blake2b.Hasher()
     hasher.update(rosterDigest)
@@ -54,97 +52,110 @@ struct CarrierReader {
   /// Whether this device has all of a vector. Chains of revoked devices, and those that it refuses,
   /// count in no comparison.
   func covers(_ vector: [ChainID: UInt64], of store: StoreIdentifier) -> Bool {
-    Self.contains(vector, in: stores[store]?.vector ?? [:]) { isIgnored($0, in: store) }
+    contains(vector, in: stores[store]?.vector ?? [:], of: store)
   }
 
-  func isIgnored(_ chain: ChainID, in store: StoreIdentifier) -> Bool {
+  func contains(
+    _ part: [ChainID: UInt64], in whole: [ChainID: UInt64], of store: StoreIdentifier
+  ) -> Bool {
+    part.allSatisfy { chain, sequence in
+      sequence <= whole[chain] ?? 0 || isIgnored(chain, in: store)
+    }
+  }
+
+  private func isIgnored(_ chain: ChainID, in store: StoreIdentifier) -> Bool {
     roster.isRevoked(chain.device) || stores[store]?.refused.contains(chain.device) == true
   }
 
-  static func contains(
-    _ part: [ChainID: UInt64], in whole: [ChainID: UInt64], except isIgnored: (ChainID) -> Bool
-  ) -> Bool {
-    part.allSatisfy { chain, sequence in
-      sequence <= whole[chain] ?? 0 || isIgnored(chain)
-    }
+  /// Whether all that this device covers of a store, without exception, is in a vector.
+  func isWithin(_ vector: [ChainID: UInt64], _ store: StoreIdentifier) -> Bool {
+    (stores[store]?.vector ?? [:]).allSatisfy { $0.value <= vector[$0.key] ?? 0 }
   }
 
-  /// Whether a parcel has the same vector as this device and another digest: one of them lacks
+  /// Whether a part of an object that was taken in whole counts: its author had the same limits, and
+  /// knew of all revocations. Otherwise it may lack entries that a revoked device's had replaced.
+  func counts(_ part: ObjectBody.Part) -> Bool {
+    stores[part.store]?.policy == part.have.policy && !holdsRevoked(part)
+  }
+
+  private func holdsRevoked(_ part: ObjectBody.Part) -> Bool {
+    part.have.vector.keys.contains { roster.isRevoked($0.device) }
+  }
+
+  /// Whether a part has the same vector as this device and another digest: one of them lacks
   /// something that it covers.
-  func isOdd(_ store: Parcel.Store) -> Bool {
-    isRepair(store) && covers(store.have.vector, of: store.have.store)
+  func isOdd(_ part: ObjectBody.Part) -> Bool {
+    isRepair(part) && covers(part.have.vector, of: part.store)
   }
 
-  /// Whether a parcel's author covered all that this device covers, and has another state. So what
+  /// Whether a part's author covered all that this device covers, and has another state. So what
   /// it kept is no older than this device's state, which may lack some of it.
-  func isRepair(_ store: Parcel.Store) -> Bool {
-    let (identifier, vector) = (store.have.store, store.have.vector)
-    guard let own = stores[identifier], let digest = store.have.digest, digest != own.digest,
-      !vector.keys.contains(where: { roster.isRevoked($0.device) })
+  func isRepair(_ part: ObjectBody.Part) -> Bool {
+    guard let own = stores[part.store], let digest = part.have.digest, digest != own.digest,
+      !holdsRevoked(part)
     else { return false }
-    return Self.contains(own.vector, in: vector) { isIgnored($0, in: identifier) }
+    return contains(own.vector, in: part.have.vector, of: part.store)
   }
 
-  enum OnStore {
-    case take(Batch, Taint)
-    /// The store is left out.
-    case otherLimits(ours: Policy)
-    /// The messages are in disorder: it cannot be judged.
-    case disorder
-  }
+  // MARK: Taking in
 
-  /// The data of one store in a parcel that is ready. `room` bounds it.
-  func open(
-    _ store: Parcel.Store, of parcel: Parcel, _ messages: [InboundMessage], keeping room: BatchRoom
-  ) -> OnStore {
-    let (identifier, own) = (store.have.store, stores[store.have.store])
-    if let own, own.policy != store.have.policy { return .otherLimits(ours: own.policy) }
-    var assembly = BatchAssembly()
-    var assembled = (batch: Batch(store: identifier), taint: Taint())
-    assembling: for message in messages {
-      guard case .batch(let part) = message.body, part.store == identifier else { continue }
-      switch assembly.add(part, size: message.size, keeping: room) {
-      case .more: continue
-      case .whole(let batch, let taint):
-        assembled = (batch, taint)
-        break assembling
-      case .unwanted, .violation: return .disorder
-      }
-    }
-    var batch = assembled.batch
-    batch.isEverything = store.isEverything && isRepair(store)
-    batch.isUnfinished = false
-    batch.answers = 0
-    batch.covers = parcel.part.isLast ? store.covers : []
-    (batch.horizon, batch.isFromBelow) = (store.have.horizon, store.have.isBelow)
-    if !batch.isEverything {
-      // Objects may be old: nothing that is covered is taken in again.
-      let vector = own?.vector ?? [:]
-      batch.changeSets.removeAll { $0.header.sequence <= vector[$0.header.chain] ?? 0 }
-    }
-    return .take(batch, assembled.taint)
-  }
-
-  enum Verdict: Equatable {
-    /// It is the answer to this device's own `Have`.
+  enum OnObject: Equatable {
     case ready
-    /// It is above something that this device does not cover, or too early.
+    /// It is too early.
     case waits
     /// Its author is unknown.
-    case cannotJudge
+    case foreign
     /// Its author is revoked: nothing of it counts.
     case void
   }
 
-  func judge(_ parcel: Parcel) -> Verdict {
-    if roster.isRevoked(parcel.author) { return .void }
-    guard roster.isMember(parcel.author) else { return .cannotJudge }
-    // A store with other limits is left out, and keeps the others from nothing.
-    let isReached = parcel.stores.allSatisfy { store in
-      let own = stores[store.have.store]
-      return own.map { $0.policy != store.have.policy } == true
-        || covers(store.above, of: store.have.store)
+  func judge(_ body: ObjectBody, published: HybridTime) -> OnObject {
+    if roster.isRevoked(body.author) { return .void }
+    guard roster.isMember(body.author) else { return .foreign }
+    return timeKeeper.wait(for: published) == nil ? .ready : .waits
+  }
+
+  /// Whether a part can be taken in, or left out, now. Otherwise it waits until this device covers
+  /// what it is above, on all of the store's chains.
+  func isReady(_ part: ObjectBody.Part) -> Bool {
+    hasOtherLimits(part) != nil || covers(part.above, of: part.store)
+  }
+
+  /// This device's limits, if a part's author has others: the part is left out.
+  func hasOtherLimits(_ part: ObjectBody.Part) -> Policy? {
+    guard let own = stores[part.store], own.policy != part.have.policy else { return nil }
+    return own.policy
+  }
+
+  /// The data of a part that is ready, nil if its messages are in disorder. `room` bounds it;
+  /// `isComplete`: all pieces of the object were taken in whole.
+  func open(
+    _ part: ObjectBody.Part, of body: ObjectBody, _ messages: [InboundMessage],
+    keeping room: BatchRoom, isComplete: Bool = true
+  ) -> (batch: Batch, taint: Taint)? {
+    var assembly = BatchAssembly()
+    var assembled = (batch: Batch(store: part.store), taint: Taint())
+    assembling: for message in messages {
+      guard case .batch(let batch) = message.body, batch.store == part.store else { continue }
+      switch assembly.add(batch, size: message.size, keeping: room) {
+      case .more: continue
+      case .whole(let batch, let taint):
+        assembled = (batch, taint)
+        break assembling
+      case .unwanted, .violation: return nil
+      }
     }
-    return timeKeeper.wait(for: parcel.clock) == nil && isReached ? .ready : .waits
+    var batch = assembled.batch
+    batch.isEverything = part.isFromNothing && isRepair(part)
+    batch.isUnfinished = false
+    batch.answers = 0
+    batch.covers = body.isPiece || !isComplete || holdsRevoked(part) ? [] : part.covers
+    (batch.horizon, batch.isFromBelow) = (part.have.horizon, part.have.isBelow)
+    if !batch.isEverything {
+      // Objects may be old: nothing that is covered is taken in again.
+      let vector = stores[part.store]?.vector ?? [:]
+      batch.changeSets.removeAll { $0.header.sequence <= vector[$0.header.chain] ?? 0 }
+    }
+    return (batch, assembled.taint)
   }
 }

@@ -4,52 +4,37 @@ internal import KithCrypto
 /// moment reads each object once.
 struct KnownObject: Hashable, Sendable {
   enum State: Hashable, Sendable {
+    /// It was not read, or it was read and waits in memory (``Carrier/waiting``).
     case unread
     /// It did not open, first at this time.
     case unreadable(since: UInt64)
-    /// It was read and does not count yet: it is got again when its reader covers what it is above.
-    case waiting(Parcel)
-    /// It was taken in.
-    case counted(Parcel)
-    /// It leads to an epoch.
-    case handover(Parcel, to: EpochID)
+    /// Its epoch or its author is unknown. It is read again once `isDue`: something changed that may
+    /// have been the reason.
+    case foreign(isDue: Bool)
+    /// It was taken in, except parts of these stores: of them something could not be judged, or the
+    /// limits differ.
+    case taken(ObjectBody, without: Set<StoreIdentifier>)
   }
 
   var state: State
-  /// The epoch that its name belongs to.
-  let epoch: EpochID
   var bytes: Int
-  /// Times in milliseconds since 1970.
-  var firstSeen: UInt64
+  /// Times in milliseconds since 1970. Since when it is known to listings, at its size; nil: none
+  /// showed it.
+  var seenSince: UInt64?
   /// Since when listings lack it, or show another size.
   var missingSince: UInt64?
-  /// Whether a listing showed it at its size.
-  var isSeen: Bool
-  /// The ``CarrierReader/circumstances`` under which part of it could not be taken in.
-  var heldBack: Digest256?
 
   /// Whether the last listing showed it, at its size.
-  var isThere: Bool { isSeen && missingSince == nil }
+  var isThere: Bool { seenSince != nil && missingSince == nil }
 
-  /// Whether this device read it or made it, so that its size is known.
-  var isOpened: Bool {
-    switch state {
-    case .waiting, .counted, .handover: true
-    case .unread, .unreadable: false
-    }
-  }
-
-  /// A parcel that was read.
-  var parcel: Parcel? {
-    switch state {
-    case .waiting(let parcel), .counted(let parcel): parcel
-    case .unread, .unreadable, .handover: nil
-    }
+  /// The body of an object that was taken in, whole or in part.
+  var body: ObjectBody? {
+    if case .taken(let body, _) = state { body } else { nil }
   }
 
   /// The clock may have been set back since its times were noted.
   mutating func setBack(to now: UInt64) {
-    firstSeen = min(firstSeen, now)
+    seenSince = seenSince.map { min($0, now) }
     missingSince = missingSince.map { min($0, now) }
     if case .unreadable(let since) = state { state = .unreadable(since: min(since, now)) }
   }
@@ -59,61 +44,49 @@ extension KnownObject {
   private enum Code: UInt32 {
     case unread = 0
     case unreadable = 1
-    case waiting = 2
-    case counted = 3
-    case handover = 4
+    case foreign = 2
+    case taken = 3
   }
 
+  /// An object that was not taken in whole is read again after a start.
   func encoded() -> [UInt8] {
     var wire = WireStoredObject()
     wire.bytes = UInt64(bytes)
-    wire.firstSeen = firstSeen
+    wire.seenSince = seenSince ?? 0
     wire.missingSince = missingSince ?? 0
-    wire.epoch = .init(epoch.bytes)
-    wire.seen = isSeen
-    var parcel: Parcel?
     switch state {
     case .unread: wire.state = Code.unread.rawValue
     case .unreadable(let since):
       wire.state = Code.unreadable.rawValue
       wire.unreadableSince = since
-    case .waiting(let waiting):
-      wire.state = Code.waiting.rawValue
-      parcel = waiting
-    case .counted(let counted):
-      wire.state = Code.counted.rawValue
-      parcel = counted
-    case .handover(let handover, let newest):
-      wire.state = Code.handover.rawValue
-      parcel = handover
-      wire.ledTo = .init(newest.bytes)
+    case .foreign: wire.state = Code.foreign.rawValue
+    case .taken(let body, let left):
+      wire.state = (left.isEmpty ? Code.taken : .unread).rawValue
+      guard left.isEmpty else { break }
+      wire.epoch = .init(body.epoch.bytes)
+      wire.body = .init(body.encoded())
     }
-    if let heldBack { wire.heldBack = .init(heldBack.bytes) }
-    if let parcel { wire.parcel = .init(parcel.encoded()) }
     return wire.encodedBytes()
   }
 
   /// Nil if malformed: it is read again.
   init?(decoding bytes: [UInt8], account: AccountID) {
     guard let wire = try? WireStoredObject(serializedBytes: bytes),
-      let epoch = try? Digest256(wire.epoch), let code = Code(rawValue: wire.state)
+      let code = Code(rawValue: wire.state)
     else { return nil }
-    self.epoch = EpochID(epoch)
     self.bytes = Int(clamping: wire.bytes)
-    firstSeen = wire.firstSeen
+    seenSince = wire.seenSince == 0 ? nil : wire.seenSince
     missingSince = wire.missingSince == 0 ? nil : wire.missingSince
-    isSeen = wire.seen
-    heldBack = try? Digest256(wire.heldBack)
-    let parcel = Parcel.decode([UInt8](wire.parcel), account: account)?.parcel
-    switch (code, parcel) {
-    case (.unread, _): state = .unread
-    case (.unreadable, _): state = .unreadable(since: wire.unreadableSince)
-    case (.waiting, let parcel?): state = .waiting(parcel)
-    case (.counted, let parcel?): state = .counted(parcel)
-    case (.handover, let parcel?):
-      guard let newest = try? Digest256(wire.ledTo) else { return nil }
-      state = .handover(parcel, to: EpochID(newest))
-    case (.waiting, nil), (.counted, nil), (.handover, nil): return nil
+    switch code {
+    case .unread: state = .unread
+    case .unreadable: state = .unreadable(since: wire.unreadableSince)
+    case .foreign: state = .foreign(isDue: true)
+    case .taken:
+      guard let epoch = try? Digest256(wire.epoch),
+        let decoded = ObjectBody.decode(
+          [UInt8](wire.body), account: account, epoch: EpochID(epoch))
+      else { return nil }
+      state = .taken(decoded.body, without: [])
     }
   }
 }

@@ -13,22 +13,45 @@ package struct CarrierID: Hashable, Comparable, Sendable, CustomStringConvertibl
   package static func < (left: Self, right: Self) -> Bool { left.digest < right.digest }
 }
 
-extension AccountID {
-  /// The directory of an account's objects on a carrier (`Docs/Protocol/carriers.md`).
-  package var carrierPlace: String {
-    let digest = Blake2b.digest256(Array("kith place v1".utf8) + [0], bytes)
-    return "kith1/" + digest.hex.prefix(32)
+/// What all members, former ones too, and a person with the recovery key know of an account's
+/// objects on carriers: their directory, the key of their names and that of their outer layer
+/// (`Docs/Protocol/carriers.md`). The storage knows the directory alone.
+package final class CarrierKeys: Sendable {
+  /// The directory of the account's objects.
+  package let place: String
+  let names: CarrierNameKey
+  let outer: CarrierOuterKey
+  let recovery: BoxPublicKey
+
+  /// `recovery` is the genesis record's. So its owner needs nothing else to find and open them.
+  package init(recovery: BoxPublicKey) {
+    func digest(_ domain: String) -> Digest256 {
+      Blake2b.digest256(Array(domain.utf8) + [0], recovery.bytes)
+    }
+    place = "kith1/" + digest("kith place v1").hex.prefix(32)
+    names = Self.key(digest("kith names v1"))
+    outer = Self.key(digest("kith outer v1"))
+    self.recovery = recovery
+  }
+
+  private static func key<Key: SecretKey & ~Copyable>(_ digest: Digest256) -> Key {
+    var bytes = digest.bytes
+    do {
+      return try Key(zeroing: &bytes)
+    } catch {
+      preconditionFailure("a digest has 32 bytes")
+    }
+  }
+
+  /// Whether somebody who knows the key of names made a name.
+  package func made(_ name: ObjectName) -> Bool {
+    ObjectName.mark(of: Array(name.bytes.prefix(8)), self) == Array(name.bytes.suffix(8))
   }
 }
 
-/// The name of an object on a carrier: 8 random bytes, then 8 bytes by which members of an epoch
-/// recognise it and its kind. Nobody else can make a name (`Docs/Protocol/carriers.md`).
+/// The name of an object on a carrier: 8 random bytes, then 8 bytes by which members recognise it.
+/// It tells neither author nor epoch, and outsiders cannot make one (`Docs/Protocol/carriers.md`).
 package struct ObjectName: Hashable, Comparable, Sendable, CustomStringConvertible {
-  package enum Kind: UInt8 {
-    case parcel = 1
-    case handover = 2
-  }
-
   package let digest: Digest128
 
   package init(_ digest: Digest128) {
@@ -41,34 +64,22 @@ package struct ObjectName: Hashable, Comparable, Sendable, CustomStringConvertib
     self.digest = digest
   }
 
-  package init(_ kind: Kind, of epoch: EpochKeys, entropy: inout some Entropy) {
+  package init(of account: CarrierKeys, entropy: inout some Entropy) {
     let random = Array(entropy.draw(Digest128.self).bytes.prefix(8))
-    guard let digest = try? Digest128(random + Self.mark(of: random, kind, epoch)) else {
+    guard let digest = try? Digest128(random + Self.mark(of: random, account)) else {
       preconditionFailure("a name has 16 bytes")
     }
     self.digest = digest
   }
+
+  static let byteCount = 16
 
   var bytes: [UInt8] { digest.bytes }
   package var description: String { digest.hex }
 
   package static func < (left: Self, right: Self) -> Bool { left.digest < right.digest }
 
-  /// The epoch and the kind that the name tells; nil if none of the epochs made it.
-  ///
-  /// - Complexity: two keyed digests for each epoch.
-  func origin(among epochs: [EpochKeys]) -> (epoch: EpochKeys, kind: Kind)? {
-    let (random, mark) = (Array(bytes.prefix(8)), Array(bytes.suffix(8)))
-    for epoch in epochs {
-      for kind in [Kind.parcel, .handover] where Self.mark(of: random, kind, epoch) == mark {
-        return (epoch, kind)
-      }
-    }
-    return nil
-  }
-
-  private static func mark(of random: [UInt8], _ kind: Kind, _ epoch: EpochKeys) -> [UInt8] {
-    Array(
-      Blake2b.keyed128(random + [kind.rawValue], key: epoch.carrierNameKey).bytes.prefix(8))
+  fileprivate static func mark(of random: [UInt8], _ account: CarrierKeys) -> [UInt8] {
+    Array(Blake2b.keyed128(random, key: account.names).bytes.prefix(8))
   }
 }

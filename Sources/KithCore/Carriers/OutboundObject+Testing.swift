@@ -3,31 +3,30 @@ package import KithCrypto
 /// Objects that a member or a former member can make, and its own replica would not.
 extension OutboundObject {
   /// The same under another name.
-  package func again(as name: ObjectName, nonce: BoxNonce) -> OutboundObject {
-    var object = OutboundObject(
-      name: name, parcel: parcel, records: records, batches: batches, account: account,
-      epoch: epoch, keys: keys, nonce: nonce)
-    object.parcel.part.group ^= 1
+  package func again(entropy: inout some Entropy) -> OutboundObject {
+    var object = self
+    object.seal.name = ObjectName(of: seal.carrierKeys, entropy: &entropy)
+    object.seal.nonces = (entropy.draw(), entropy.draw())
     return object
   }
 
-  package var isHandover: Bool { handover != nil }
+  package var isPiece: Bool { body.isPiece }
 
   /// It says that it brings so many more change sets of each chain.
   package mutating func claim(more: UInt64) {
-    for index in parcel.stores.indices {
-      for chain in parcel.stores[index].have.vector.keys {
-        parcel.stores[index].have.vector[chain]? += more
+    for index in body.parts.indices {
+      for chain in body.parts[index].have.vector.keys {
+        body.parts[index].have.vector[chain]? += more
       }
     }
   }
 
   /// It is above so many more change sets of each chain.
   package mutating func rise(by more: UInt64) {
-    for index in parcel.stores.indices {
-      for (chain, sequence) in parcel.stores[index].have.vector {
-        parcel.stores[index].above[chain] = sequence + more
-        parcel.stores[index].have.vector[chain] = sequence + more + 1
+    for index in body.parts.indices {
+      for (chain, sequence) in body.parts[index].have.vector {
+        body.parts[index].above[chain] = sequence + more
+        body.parts[index].have.vector[chain] = sequence + more + 1
       }
     }
   }
@@ -44,25 +43,30 @@ extension OutboundObject {
     }
   }
 
-  /// It brings no change sets.
+  /// It brings no change sets, and says that its reader covers everything afterwards.
   package mutating func empty() { batches = [] }
 
-  package mutating func replace(_ names: [ObjectName]) { parcel.replaces = names.sorted() }
+  /// It is later than all others.
+  package mutating func raiseLevel() { body.level = UInt8(Limits.objectLevels) }
 
-  /// A handover to an epoch that nobody knows.
-  package static func handover(
-    from older: EpochKeys, as name: ObjectName, in roster: Roster, by keys: DeviceKeys,
+  /// It needs a piece that is not there.
+  package mutating func need(_ piece: ObjectName) { body.pieces = [piece] }
+
+  /// An object under an epoch that only its author made.
+  package static func strange(
+    after generation: UInt32, in roster: Roster, _ carrierKeys: CarrierKeys, by keys: DeviceKeys,
     entropy: inout some Entropy
-  ) -> [UInt8]? {
-    let epoch = EpochKeys(secret: EpochSecret(random: &entropy), generation: older.generation + 3)
-    var parcel = Parcel(by: keys.id, at: HybridTime(rawValue: 1))
-    parcel.recipients = roster.sortedMembers.map(\.device)
-    let boxes = roster.sortedMembers.compactMap { epoch.sealed(to: $0.boxKey, entropy: &entropy) }
+  ) -> (name: ObjectName, sealed: [UInt8]) {
+    let epoch = EpochKeys(secret: EpochSecret(random: &entropy), generation: generation + 3)
+    var body = ObjectBody(by: keys.id, at: HybridTime(rawValue: 1), under: epoch.id)
+    body.level = UInt8(Limits.objectLevels)
+    body.rosterDigest = roster.digest
+    let seal = SealedObject.Seal(
+      name: ObjectName(of: carrierKeys, entropy: &entropy), account: roster.account,
+      carrierKeys: carrierKeys, keys: keys, epoch: epoch,
+      boxes: roster.sortedMembers.compactMap { epoch.sealed(to: $0.boxKey, entropy: &entropy) },
+      nonces: (entropy.draw(), entropy.draw()))
     let records = roster.records.sorted(by: Record.isSentBefore).messages()
-    let sealed = SealedObject.seal(
-      parcel.encoded(with: records), named: name, under: epoch, in: roster.account, by: keys,
-      nonce: entropy.draw())
-    return Handover(to: epoch.id, boxes: boxes, parcel: sealed)
-      .sealed(under: older, nonce: entropy.draw())
+    return (seal.name, SealedObject.seal(body.encoded(with: records), seal))
   }
 }

@@ -1,21 +1,63 @@
 internal import KithCrypto
 
-/// The bytes of an object on a carrier: a signed parcel, padded, and sealed under an epoch's key.
+/// The bytes of an object on a carrier: a signed body under the epoch's key, the epoch's secret for
+/// members that lack it, and a layer under the account's key around both
+/// (`Docs/Protocol/carriers.md`, "Objects").
 enum SealedObject {
-  /// Signs, pads and seals a body. Only the signature authenticates its author; the seal conceals it
-  /// from the carrier.
-  static func seal(
-    _ body: [UInt8], named name: ObjectName, under epoch: EpochKeys, in account: AccountID,
-    by keys: DeviceKeys, nonce: BoxNonce
-  ) -> [UInt8] {
-    let signature = keys.signing.sign(signedBytes(body, name, epoch.id, account))
+  /// Everything that seals a body; only the signature authenticates its author.
+  struct Seal {
+    var name: ObjectName
+    var account: AccountID
+    var carrierKeys: CarrierKeys
+    var keys: DeviceKeys
+    var epoch: EpochKeys
+    /// The epoch's secret, sealed to each member and to the recovery key; or empty.
+    var boxes: [[UInt8]] = []
+    var nonces: (outer: BoxNonce, inner: BoxNonce)
+  }
+
+  /// Bytes around a body, without boxes.
+  static let overhead =
+    CarrierOuterKey.overhead + epochBytes + 2 + CarrierKey.overhead + 4 + Signature.byteCount
+  private static let epochBytes = 32
+
+  /// Signs, pads and seals a body.
+  static func seal(_ body: [UInt8], _ seal: Seal) -> [UInt8] {
+    let head = head(seal.boxes)
+    let signature = seal.keys.signing.sign(
+      signedBytes(body, seal.name, seal.epoch.id, seal.account, seal.boxes))
     var plaintext = UInt32(body.count).bigEndianBytes + signature.bytes + body
-    pad(&plaintext)
-    return epoch.carrierKey.seal(plaintext, nonce: nonce)
+    let size = overhead + head.count - 2 + body.count
+    plaintext.append(contentsOf: repeatElement(0, count: paddedSize(size) - size))
+    let inner = seal.epoch.carrierKey.seal(plaintext, nonce: seal.nonces.inner)
+    return seal.carrierKeys.outer.seal(
+      seal.epoch.id.bytes + head + inner, nonce: seal.nonces.outer)
+  }
+
+  /// An object without its outer layer.
+  struct Outer {
+    var epoch: EpochID
+    var boxes: [[UInt8]]
+    var inner: [UInt8]
+  }
+
+  /// Nil if it does not open with the account's key, or is malformed.
+  static func openOuter(_ sealed: [UInt8], with keys: CarrierKeys) -> Outer? {
+    guard let plaintext = try? keys.outer.open(sealed), plaintext.count >= epochBytes + 2,
+      let epoch = try? Digest256(plaintext[..<epochBytes])
+    else { return nil }
+    let count = Int(plaintext[epochBytes]) << 8 | Int(plaintext[epochBytes + 1])
+    let (start, size) = (epochBytes + 2, SealedSecret.boxBytes)
+    let end = start + count * size
+    guard count <= Limits.objectBoxes, plaintext.count >= end else { return nil }
+    return Outer(
+      epoch: EpochID(epoch),
+      boxes: (0..<count).map { Array(plaintext[start + $0 * size..<start + ($0 + 1) * size]) },
+      inner: Array(plaintext[end...]))
   }
 
   /// The body and the signature, which is not checked yet; nil if this epoch's key did not seal it.
-  static func open(
+  static func openInner(
     _ sealed: [UInt8], under epoch: EpochKeys
   ) -> (body: [UInt8], signature: Signature)? {
     let header = 4 + Signature.byteCount
@@ -29,17 +71,18 @@ enum SealedObject {
     return (Array(plaintext[header..<header + count]), signature)
   }
 
-  /// The domain, a zero byte, the account's id, the epoch's id, the object's name, the body.
+  /// The domain, a zero byte, the account's id, the epoch's id, the object's name, the boxes with
+  /// their number before them, the body.
   static func signedBytes(
-    _ body: [UInt8], _ name: ObjectName, _ epoch: EpochID, _ account: AccountID
+    _ body: [UInt8], _ name: ObjectName, _ epoch: EpochID, _ account: AccountID,
+    _ boxes: [[UInt8]]
   ) -> [UInt8] {
-    Array("kith parcel v1".utf8) + [0] + account.bytes + epoch.bytes + name.bytes + body
+    Array("kith object v1".utf8) + [0] + account.bytes + epoch.bytes + name.bytes + head(boxes)
+      + body
   }
 
-  /// Pads so that the sealed object has a common size.
-  static func pad(_ plaintext: inout [UInt8]) {
-    let size = plaintext.count + CarrierKey.overhead
-    plaintext.append(contentsOf: repeatElement(0, count: paddedSize(size) - size))
+  private static func head(_ boxes: [[UInt8]]) -> [UInt8] {
+    UInt16(boxes.count).bigEndianBytes + boxes.joined()
   }
 
   /// 4 KiB, or the next size of Padmé (Nikitin and others, "Reducing Metadata Leakage from Encrypted
@@ -58,18 +101,9 @@ package struct OpenedObject: Sendable {
   enum Content {
     /// It does not open, or its signature is wrong.
     case unreadable
-    case parcel(Parcel, [InboundMessage])
-    /// It leads to an epoch.
-    case handover(Parcel, [InboundMessage], to: EpochID)
-
-    /// Nil if it does not open.
-    var opened: (parcel: Parcel, messages: [InboundMessage])? {
-      switch self {
-      case .unreadable: nil
-      case .parcel(let parcel, let messages), .handover(let parcel, let messages, _):
-        (parcel, messages)
-      }
-    }
+    /// It is sealed under an epoch that this device cannot open.
+    case foreign
+    case opened(ObjectBody, [InboundMessage])
   }
 
   let content: Content
@@ -78,101 +112,53 @@ package struct OpenedObject: Sendable {
 /// Opens objects outside any lock, with the keys that the replica has now.
 package struct ObjectOpener: Sendable {
   let account: AccountID
+  /// Nil: this device lacks the genesis record, and uses no carrier.
+  let carrierKeys: CarrierKeys?
   let keys: DeviceKeys
   let epochs: [EpochKeys]
 
-  /// - Complexity: O(*n*) in the bytes, a signature check for the object and each change set, and for
-  ///   a handover to an unknown epoch a trial for each member.
+  /// - Complexity: O(*n*) in the bytes, a signature check for the object and each change set, and
+  ///   under an unknown epoch a trial for each box.
   package func open(
     _ bytes: [UInt8], named name: ObjectName, concurrently: InboundMessage.Repeater? = nil
   ) -> OpenedObject {
-    guard bytes.count <= Limits.objectBytes, let origin = name.origin(among: epochs) else {
-      return OpenedObject(content: .unreadable)
-    }
-    switch origin.kind {
-    case .parcel:
-      let opened = parcel(bytes, named: name, under: origin.epoch, concurrently)
-      return OpenedObject(content: opened.map { .parcel($0.parcel, $0.content) } ?? .unreadable)
-    case .handover:
-      return OpenedObject(content: handover(bytes, named: name, under: origin.epoch, concurrently))
-    }
+    OpenedObject(content: content(of: bytes, named: name, concurrently))
   }
 
-  private func parcel(
-    _ sealed: [UInt8], named name: ObjectName, under epoch: EpochKeys,
-    _ repeater: InboundMessage.Repeater?
-  ) -> (parcel: Parcel, content: [InboundMessage])? {
-    guard let (body, signature) = SealedObject.open(sealed, under: epoch),
-      var decoded = Parcel.decode(body, account: account, concurrently: repeater),
-      decoded.parcel.author.isValid(
-        signature, for: SealedObject.signedBytes(body, name, epoch.id, account))
-    else { return nil }
-    // As in a session, only what was published can be too early.
-    decoded.parcel.clock = decoded.content.lazy.compactMap(\.latestPublished).max() ?? .zero
-    return decoded
-  }
-
-  private func handover(
-    _ sealed: [UInt8], named name: ObjectName, under epoch: EpochKeys,
-    _ repeater: InboundMessage.Repeater?
+  private func content(
+    of bytes: [UInt8], named name: ObjectName, _ repeater: InboundMessage.Repeater?
   ) -> OpenedObject.Content {
-    guard let outer = try? epoch.carrierKey.open(sealed), let handover = Handover(outer),
-      let newest = epochs.first(where: { $0.id == handover.epoch })
-        ?? handover.boxes.lazy.compactMap({
-          EpochKeys.open($0, of: handover.epoch, generation: 0, with: keys.box)
-        }).first,
-      let inner = parcel(handover.parcel, named: name, under: newest, repeater)
+    guard bytes.count <= Limits.objectBytes, let carrierKeys, carrierKeys.made(name),
+      let outer = SealedObject.openOuter(bytes, with: carrierKeys)
     else { return .unreadable }
-    return .handover(inner.parcel, inner.content, to: newest.id)
-  }
-}
-
-/// The content of an object under an older epoch's key: the newest epoch's secret for each member,
-/// and a parcel under it.
-struct Handover {
-  var epoch: EpochID
-  var boxes: [[UInt8]]
-  var parcel: [UInt8]
-
-  init(to epoch: EpochID, boxes: [[UInt8]], parcel: [UInt8]) {
-    self.epoch = epoch
-    self.boxes = boxes
-    self.parcel = parcel
-  }
-
-  /// Nil if malformed. The plaintext has its length before it, and zeros behind it.
-  init?(_ padded: [UInt8]) {
-    guard padded.count >= 4 else { return nil }
-    let count = padded.prefix(4).reduce(0) { $0 << 8 | Int($1) }
-    guard count <= padded.count - 4, padded[(4 + count)...].allSatisfy({ $0 == 0 }) else {
-      return nil
+    guard let epoch = epochs.first(where: { $0.id == outer.epoch }) ?? opened(outer) else {
+      return .foreign
     }
-    let bytes = Array(padded[4..<4 + count])
-    guard MessageOutline.handover.permits(bytes),
-      let wire = try? WireHandover(serializedBytes: bytes),
-      let epoch = try? Digest256(wire.epoch)
-    else { return nil }
-    self.init(
-      to: EpochID(epoch), boxes: wire.boxes.map { [UInt8]($0) }, parcel: [UInt8](wire.parcel))
+    guard let (body, signature) = SealedObject.openInner(outer.inner, under: epoch),
+      let decoded = ObjectBody.decode(
+        body, account: account, epoch: epoch.id, concurrently: repeater),
+      decoded.body.author.isValid(
+        signature,
+        for: SealedObject.signedBytes(body, name, epoch.id, account, outer.boxes))
+    else { return .unreadable }
+    return .opened(decoded.body, decoded.content)
   }
 
-  func sealed(under older: EpochKeys, nonce: BoxNonce) -> [UInt8] {
-    var wire = WireHandover()
-    wire.epoch = .init(epoch.bytes)
-    wire.boxes = boxes.map { .init($0) }
-    wire.parcel = .init(parcel)
-    let bytes = wire.encodedBytes()
-    var plaintext = UInt32(bytes.count).bigEndianBytes + bytes
-    SealedObject.pad(&plaintext)
-    return older.carrierKey.seal(plaintext, nonce: nonce)
+  /// Its records tell the epoch's generation.
+  private func opened(_ outer: SealedObject.Outer) -> EpochKeys? {
+    outer.boxes.lazy.compactMap {
+      EpochKeys.open($0, of: outer.epoch, generation: 0, with: keys.box)
+    }.first
   }
 }
 
-extension InboundMessage {
-  fileprivate var latestPublished: HybridTime? {
-    guard case .batch(let batch) = body else { return nil }
-    return batch.changeSets.lazy.compactMap { checked in
+extension [InboundMessage] {
+  /// The latest publishing clock inside: as in a session, only what was published can be too early.
+  var latestPublished: HybridTime {
+    lazy.flatMap { message -> [CheckedChangeSet] in
+      if case .batch(let batch) = message.body { batch.changeSets } else { [] }
+    }.compactMap { checked in
       if case .sound(let changeSet) = checked { changeSet.header.clock } else { nil }
-    }.max()
+    }.max() ?? .zero
   }
 }

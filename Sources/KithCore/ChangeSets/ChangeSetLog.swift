@@ -227,4 +227,14 @@ struct ChangeSetLog {
         && !withheld.contains(changeSet.reference.device)
     }.sorted { $0.reference < $1.reference }
   }
+
+  /// About how many bytes the change sets above a vector take in a message.
+  func bytes(above vector: [ChainID: UInt64]) -> Int {
+    changeSets.values.reduce(0) { sum, changeSet in
+      let isAbove =
+        changeSet.sequence > vector[changeSet.chain] ?? 0
+        && !withheld.contains(changeSet.reference.device)
+      return isAbove ? sum + changeSet.byteCount : sum
+    }
+  }
 }

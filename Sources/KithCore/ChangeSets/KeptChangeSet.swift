@@ -27,6 +27,9 @@ struct KeptChangeSet: Hashable, Sendable {
 
   var chain: ChainID { reference.chain }
 
+  /// About how many bytes it takes in a message.
+  var byteCount: Int { boxes.reduce(headerBytes + 80) { $0 + Int($1.bytes) + 12 } }
+
   var sequence: UInt64 { reference.sequence }
 
   var isEmpty: Bool { boxes.isEmpty }

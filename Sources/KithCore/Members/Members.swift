@@ -5,6 +5,8 @@ internal import KithCrypto
 struct Members {
   let keys: DeviceKeys
   private(set) var roster: Roster
+  /// Nil while the genesis record is unknown.
+  private(set) var carrierKeys: CarrierKeys?
   var keyring = Keyring()
   /// Revoked devices whose sessions are ended and whose chains are withheld.
   private var dealtWith: Set<DeviceID>
@@ -17,6 +19,7 @@ struct Members {
   init(of roster: Roster, keys: DeviceKeys) {
     self.keys = keys
     self.roster = roster
+    carrierKeys = roster.genesis.map { CarrierKeys(recovery: $0.recoveryBoxKey) }
     keyring.refresh(from: roster, keys: keys)
     dealtWith = roster.membership.revoked
   }
@@ -41,6 +44,7 @@ struct Members {
     let (fresh, gone) = roster.take(all: records.filter { !isIgnored($0) })
     guard !fresh.isEmpty else { return nil }
     keyring.refresh(from: roster, keys: keys)
+    carrierKeys = carrierKeys ?? roster.genesis.map { CarrierKeys(recovery: $0.recoveryBoxKey) }
     if !isOwn { duties.hasNoRoomForLockboxes = false }
     let revoked = roster.membership.revoked.subtracting(dealtWith)
     dealtWith.formUnion(revoked)

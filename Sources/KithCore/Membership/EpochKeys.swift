@@ -15,8 +15,6 @@ package final class EpochKeys: Sendable {
   package let beaconKey: BeaconKey
   /// Subkey 5: seals the objects on carriers.
   let carrierKey: CarrierKey
-  /// Subkey 6: members recognise names of objects by it.
-  let carrierNameKey: CarrierNameKey
   let secret: EpochSecret
 
   package init(secret: consuming EpochSecret, generation: UInt32) {
@@ -26,7 +24,6 @@ package final class EpochKeys: Sendable {
     storeTagKey = KeyDerivation.derive(3, context: "KithEpo1", from: secret)
     beaconKey = KeyDerivation.derive(4, context: "KithEpo1", from: secret)
     carrierKey = KeyDerivation.derive(5, context: "KithEpo1", from: secret)
-    carrierNameKey = KeyDerivation.derive(6, context: "KithEpo1", from: secret)
     id = EpochID(Blake2b.digest256(box.publicKey.bytes))
     self.generation = generation
     self.secret = secret

@@ -1,14 +1,13 @@
 extension Replica {
   /// Adds what this replica knows of a carrier.
   ///
-  /// - Complexity: O(*o* + *s* · *c*) in its objects, and in the stores and their chains.
+  /// - Complexity: O(*o* · *c*) in its objects and their chains.
   package func describe(_ carrier: inout NodeStatus.Carrier, _ id: CarrierID) {
     guard let known = carriers[id] else { return }
     carrier.listedMilliseconds = known.listedMilliseconds
     carrier.heldSinceMilliseconds = heldSince(on: id).map { known.heldSince ?? $0 }
-    carrier.foreign = known.foreign
     carrier.waitsForTime = !timeKeeper.isCertain && stores.values.contains { !$0.drafts.isEmpty }
-    carrier.count(known.objects, timeKeeper)
+    carrier.count(known, timeKeeper)
   }
 
   /// The carriers of which objects are known, or that are attached.
@@ -19,12 +18,12 @@ extension Replica {
   package func heldSince(
     on id: CarrierID, _ identifier: StoreIdentifier? = nil
   ) -> UInt64? {
-    guard let carrier = carriers[id], let held = carrier.held else { return nil }
+    guard let carrier = carriers[id], keyring.current != nil else { return nil }
     let meant = identifier.map { name in stores.filter { $0.key == name } } ?? stores
-    guard carrier.isHeld(meant.mapValues(\.log.vector)),
-      meant.values.allSatisfy({ $0.drafts.isEmpty && !$0.horizon.isBelow })
+    guard meant.values.allSatisfy({ $0.drafts.isEmpty && !$0.horizon.isBelow }),
+      carrier.holds(meant.keys, in: carrierReader([:]))
     else { return nil }
-    return held.milliseconds
+    return carrier.listedMilliseconds
   }
 
   /// Whether stores are exchanged with one of these devices now.

@@ -3,8 +3,12 @@ internal import KithCrypto
 /// ``Carrier`` has the rules. It gets the replica's data here, and its outcomes become effects.
 extension Replica {
   package var objectOpener: ObjectOpener {
-    ObjectOpener(account: account, keys: keys, epochs: keyring.newestFirst)
+    ObjectOpener(
+      account: account, carrierKeys: carrierKeys, keys: keys, epochs: keyring.newestFirst)
   }
+
+  /// Nil: this device lacks the genesis record, and uses no carrier.
+  package var carrierKeys: CarrierKeys? { members.carrierKeys }
 
   mutating func carry(_ id: CarrierID, _ event: CarrierEvent) {
     let moment = now.monotonicMilliseconds
@@ -19,12 +23,17 @@ extension Replica {
       carriers[id]?.schedule?.ask(at: moment)
     case .changed: carriers[id]?.schedule?.noteChange(at: moment)
     case .listed(let listing):
+      guard let carrierKeys else { break }
       let reader = carrierReader()
-      if carriers[id]?.listed(listing, reader) == true { getNext(id) }
+      if carriers[id]?.listed(listing, carrierKeys, reader) == true {
+        takeOpened(id, reader)
+        getNext(id)
+      }
     case .got(let name, let object): get(name, object, from: id)
     case .stored(let name, let bytes):
       if carriers[id]?.stored(name, bytes: bytes) == true { putNext(id) }
-    case .deleted: if carriers[id]?.deleted() == true { endTurn(id) }
+    case .deleted:
+      if let isLast = carriers[id]?.deleted() { isLast ? endTurn(id) : putLacking(id) }
     case .failed(let retryAfter):
       carriers[id]?.fail(retryAfter: retryAfter, at: moment)
       effects.append(.carrier(id, .rest))
@@ -41,7 +50,7 @@ extension Replica {
   }
 
   private mutating func remove(_ id: CarrierID) {
-    carriers[id]?.objects.forgetAll()
+    carriers[id]?.forgetAll()
     saveObjects(of: id)
     carriers[id] = nil
     effects.append(.progress)
@@ -55,7 +64,7 @@ extension Replica {
   /// Covered data may be lost, so the device reads everything again.
   mutating func forgetObjects() {
     for id in carriers.keys.sorted() {
-      carriers[id]?.objects.forgetAll()
+      carriers[id]?.forgetAll()
       saveObjects(of: id)
     }
   }
@@ -64,6 +73,7 @@ extension Replica {
 
   private var usesCarriers: Bool {
     !isRevoked && !isJoining && roster.isMember(keys.id) && incarnations.current != nil
+      && carrierKeys != nil
   }
 
   mutating func beginDueTurns() {
@@ -81,157 +91,167 @@ extension Replica {
   }
 
   private mutating func carrierReader() -> CarrierReader {
-    var own: [StoreIdentifier: CarrierReader.Own] = [:]
-    for identifier in stores.keys {
-      guard var store = stores[identifier] else { continue }
-      own[identifier] = CarrierReader.Own(
-        vector: store.log.vector, digest: store.digest(), horizon: store.horizon,
-        policy: store.policy, refused: store.reportedOverLimit)
-      stores[identifier] = store
-    }
-    return CarrierReader(
-      device: keys.id, stores: own, roster: roster, rosterDigest: roster.digest,
-      epoch: keyring.current, epochs: keyring.newestFirst, timeKeeper: timeKeeper,
-      parcelsBeforeFold: parcelsBeforeFold,
-      isWithholding: holdsWithheld)
+    var digests: [StoreIdentifier: Digest256] = [:]
+    for identifier in stores.keys { digests[identifier] = stores[identifier]?.digest() }
+    return carrierReader(digests)
   }
 
-  private mutating func parcelAuthor() -> ParcelAuthor {
-    ParcelAuthor(
-      account: account, keys: keys, reader: carrierReader(), logs: stores.mapValues(\.log),
-      partBytes: min(Limits.parcelPartBytes, pieceBytes))
+  /// Without digests it can tell what objects bring, and not whether they tell its state.
+  func carrierReader(_ digests: [StoreIdentifier: Digest256]) -> CarrierReader {
+    CarrierReader(
+      device: keys.id,
+      stores: stores.reduce(into: [:]) { own, store in
+        own[store.key] = CarrierReader.Own(store.value, digests[store.key])
+      },
+      roster: roster, rosterDigest: roster.digest, epoch: keyring.current,
+      timeKeeper: timeKeeper, isWithholding: holdsWithheld)
+  }
+
+  private mutating func objectAuthor() -> ObjectAuthor? {
+    guard let carrierKeys else { return nil }
+    return ObjectAuthor(
+      account: account, carrierKeys: carrierKeys, keys: keys, reader: carrierReader(),
+      logs: stores.mapValues(\.log), objectBytes: min(Limits.objectContentBytes, pieceBytes),
+      levelBytes: levelBytes)
   }
 
   // MARK: Getting
 
   private mutating func getNext(_ id: CarrierID) {
     let reader = carrierReader()
-    carriers[id]?.putOff(reader)
     if let names = carriers[id]?.nextGets(reader), !names.isEmpty {
       effects.append(.carrier(id, .get(names)))
     } else {
-      putLacking(id)
+      publish(for: id)
     }
   }
 
   private mutating func get(_ name: ObjectName, _ object: OpenedObject?, from id: CarrierID) {
     guard carriers[id]?.awaits(name) == true else { return }
-    let content = object?.content
-    if let (parcel, messages) = content?.opened {
-      learn(from: parcel, messages)
-      watchForCopies(in: parcel)
-      // Parcels that it is above may be ahead of this device's generation, and wait for that.
-      if roster.isMember(parcel.author), timeKeeper.counts(parcel.reading) {
-        hear(generation: parcel.reading.generation)
+    if case .opened(let body, let messages)? = object?.content {
+      learn(from: body, messages)
+      watchForCopies(in: body)
+      // Objects that it is above may be ahead of this device's generation, and wait for that.
+      if roster.isMember(body.author), timeKeeper.counts(body.reading) {
+        hear(generation: body.reading.generation)
       }
     }
     let reader = carrierReader()
-    let isLast = carriers[id]?.got(name, reader, content)
-    takeOpened(id)
+    let isLast = carriers[id]?.got(name, reader, object?.content)
+    takeOpened(id, reader)
     if isLast == true { getNext(id) }
   }
 
-  /// Takes in the opened parcels, each once what it is above is covered.
-  private mutating func takeOpened(_ id: CarrierID) {
-    var reader = carrierReader()
-    while case .take(let name, let parcel, let messages)? = carriers[id]?.nextOpened(reader) {
-      let taken = take(parcel, messages, reader)
-      reader = carrierReader()
-      carriers[id]?.took(name, parcel, messages, taken, reader)
+  /// Takes in the opened objects, each part once this device covers what it is above.
+  private mutating func takeOpened(_ id: CarrierID, _ reader: CarrierReader) {
+    var reader = reader
+    while let next = carriers[id]?.nextOpened(reader) {
+      switch next {
+      case .none: return
+      case .object(let body):
+        _ = hear(body.statements)
+        noteSeen()
+        contacts.note(body.author, noEarlierThan: body.reading.milliseconds)
+        effects.append(.progress)
+      case .part(let name, let part, let object, let isComplete):
+        adopt([part.have])
+        let isWhole = take(part, of: object, isComplete: isComplete, reader)
+        carriers[id]?.took(part, of: name, isWhole: isWhole)
+        guard var store = stores[part.store] else { continue }
+        reader.stores[part.store] = CarrierReader.Own(store, store.digest())
+        stores[part.store] = store
+      }
     }
   }
 
-  private mutating func learn(from parcel: Parcel, _ messages: [InboundMessage]) {
-    guard parcel.rosterDigest != roster.digest else { return }
+  private mutating func learn(from body: ObjectBody, _ messages: [InboundMessage]) {
+    guard body.rosterDigest != roster.digest else { return }
     let records = messages.flatMap { message in
       if case .records(let records) = message.body { records } else { [] as [CheckedRecord] }
     }
-    if !records.isEmpty { learn(checked: members.counting(records, of: parcel.author)) }
+    if !records.isEmpty { learn(checked: members.counting(records, of: body.author)) }
   }
 
-  private mutating func watchForCopies(in parcel: Parcel) {
-    guard parcel.author == keys.id, let chain = ownChain else { return }
-    if timeKeeper.wait(for: parcel.reading) == nil { timeKeeper.witness(parcel.reading) }
+  private mutating func watchForCopies(in body: ObjectBody) {
+    guard body.author == keys.id, let chain = ownChain else { return }
+    if timeKeeper.wait(for: body.reading) == nil { timeKeeper.witness(body.reading) }
     let stores = stores
-    if parcel.saysMore(of: chain, than: { stores[$0]?.log.chains[chain]?.received ?? 0 }) {
+    if body.saysMore(of: chain, than: { stores[$0]?.log.chains[chain]?.received ?? 0 }) {
       meetClone()
     }
   }
 
-  /// Takes in a parcel that is ready for `reader`, which is this device.
+  /// Takes in a part that is ready for `reader`, which is this device. Returns whether nothing of it
+  /// was left out.
   private mutating func take(
-    _ parcel: Parcel, _ messages: [InboundMessage], _ reader: CarrierReader
-  ) -> Carrier.Taken {
-    var taken = Carrier.Taken.whole
-    for store in parcel.stores {
-      let identifier = store.have.store
-      adopt([store.have])
-      guard let own = stores[identifier] else { continue }
-      let room = roomForBatch(in: own, on: nil)
-      switch reader.open(store, of: parcel, messages, keeping: room) {
-      case .take(let batch, let taint):
-        if taint.rejected > 0 {
-          report(.rejected(peer: parcel.author, count: taint.rejected))
-        }
-        repeater = messages.first?.repeater
-        let taint = apply(batch, taint: taint, from: nil, parcel.author)
-        repeater = nil
-        if taint.isUnjudged || taint.isTotal { taken = .unjudged }
-      case .otherLimits(let ours):
-        report(
-          .policyMismatch(
-            store: identifier, peer: parcel.author, ours: ours, theirs: store.have.policy))
-        if taken == .whole { taken = .partly }
-      case .disorder: return .unjudged
-      }
+    _ part: ObjectBody.Part, of object: Carrier.Waiting, isComplete: Bool, _ reader: CarrierReader
+  ) -> Bool {
+    if let ours = reader.hasOtherLimits(part) {
+      report(
+        .policyMismatch(
+          store: part.store, peer: object.body.author, ours: ours, theirs: part.have.policy))
+      return false
     }
-    _ = hear(parcel.statements)
-    noteSeen()
-    contacts.note(parcel.author, noEarlierThan: parcel.reading.milliseconds)
+    guard let store = stores[part.store],
+      let (batch, taint) = reader.open(
+        part, of: object.body, object.content, keeping: roomForBatch(in: store, on: nil),
+        isComplete: isComplete)
+    else { return false }
+    if taint.rejected > 0 {
+      report(.rejected(peer: object.body.author, count: taint.rejected))
+    }
+    repeater = object.content.first?.repeater
+    let whole = apply(batch, taint: taint, from: nil, object.body.author)
+    repeater = nil
     effects.append(.progress)
-    return taken
+    return isComplete && !whole.isUnjudged && !whole.isTotal
   }
 
-  /// Leaves the horizon behind if a parcel tells this device's state, and its author is not below.
-  private mutating func compareStates(on id: CarrierID) {
+  /// Leaves the horizon behind if an object tells this device's state, and its author is not below.
+  private mutating func compareStates(on id: CarrierID, _ reader: CarrierReader) {
     guard stores.values.contains(where: \.horizon.isBelow) else { return }
-    let reader = carrierReader()
-    let told = carriers[id]?.objects.counting(for: reader, onlySeen: true).flatMap { parcel in
-      parcel.author == keys.id ? [] : parcel.stores
+    let told = carriers[id]?.objects.counting(for: reader, .listed).flatMap { object in
+      object.body.author == keys.id ? [] : object.parts
     }
     var mutations: [Mutation] = []
-    for store in told ?? [] where reader.stores[store.have.store]?.isTold(by: store) == true {
-      guard !store.have.isBelow || coverage.areOthersBelow(in: store.have.store) else { continue }
-      mutations += stores[store.have.store]?.leaveBelow() ?? []
+    for part in told ?? [] where reader.stores[part.store]?.isTold(by: part) == true {
+      guard !part.have.isBelow || coverage.areOthersBelow(in: part.store) else { continue }
+      mutations += stores[part.store]?.leaveBelow() ?? []
     }
     carryOut(StoreOutcome(mutations: mutations, hasProgress: !mutations.isEmpty), in: [])
   }
 
   // MARK: Putting
 
-  /// Publishes the drafts, and puts what the carrier lacks of this device's data.
-  private mutating func putLacking(_ id: CarrierID) {
+  /// Publishes the drafts, deletes what is not needed, and puts what the carrier lacks.
+  private mutating func publish(for id: CarrierID) {
     let hasPeers = links.values.contains(where: \.isExchanging)
     if !hasPeers { fulfilDuties(isDue: true) }
     guard keyring.current != nil, !holdsWithheld else { return endTurn(id) }
     let publishes = carriers[id]?.publishesAt(timeKeeper, since: carriersSince) ?? .max
     if publishes <= now.monotonicMilliseconds { flush(onCarrier: true) }
-    let author = parcelAuthor()
+    // Deletions come first: a full carrier takes nothing.
+    let reader = carrierReader()
+    let names = carriers[id]?.firstDeletions(reader) ?? []
+    guard !names.isEmpty else { return putLacking(id) }
+    effects.append(.carrier(id, .delete(names)))
+  }
+
+  private mutating func putLacking(_ id: CarrierID) {
     // A new process lacks the statements that carriers brought to the one before it.
-    for parcel in carriers[id]?.objects.counting(for: author.reader) ?? [] {
-      _ = hear(parcel.statements)
+    for object in carriers[id]?.objects.counting(for: carrierReader([:])) ?? [] {
+      _ = hear(object.body.statements)
     }
-    let random = entropy.drawNumber()
-    guard let plan = carriers[id]?.plan(author, random: random) else { return }
     let said = stores.keys.sorted().filter { stores[$0]?.log.vector.isEmpty == false }
     sayAll(said)
-    carriers[id]?.put(plan, said.flatMap { coverage.table.statements(of: $0) }, author)
+    guard let author = objectAuthor() else { return endTurn(id) }
+    carriers[id]?.put(said.flatMap { coverage.table.statements(of: $0) }, author)
     putNext(id)
   }
 
-  /// Makes the next object; if none is left, goes on with deleting.
+  /// Makes the next object; if none is left, the turn ends, perhaps after deletions.
   private mutating func putNext(_ id: CarrierID) {
-    let author = parcelAuthor()
+    guard let author = objectAuthor() else { return endTurn(id) }
     let next = carriers[id]?.nextPut(author, clock: &timeKeeper, entropy: &entropy)
     switch next {
     case .put(let object):
@@ -239,7 +259,7 @@ extension Replica {
       effects.append(.persist([.setClock(clock.latest)]))
       effects.append(.carrier(id, .put(object)))
     case .done:
-      let names = carriers[id]?.nextDeletions(author.reader) ?? []
+      let names = carriers[id]?.lastDeletions(author.reader) ?? []
       guard !names.isEmpty else { return endTurn(id) }
       effects.append(.carrier(id, .delete(names)))
     case .stale: endTurn(id)
@@ -248,11 +268,19 @@ extension Replica {
   }
 
   private mutating func endTurn(_ id: CarrierID) {
-    compareStates(on: id)
     let reader = carrierReader()
+    compareStates(on: id, reader)
     let hasDrafts = stores.values.contains { !$0.drafts.isEmpty }
     carriers[id]?.end(reader, hasDrafts: hasDrafts, since: carriersSince)
     effects.append(.carrier(id, .rest))
     effects.append(.progress)
+  }
+}
+
+extension CarrierReader.Own {
+  fileprivate init(_ store: StoreReplica, _ digest: Digest256?) {
+    self.init(
+      vector: store.log.vector, digest: digest, horizon: store.horizon, policy: store.policy,
+      refused: store.reportedOverLimit)
   }
 }

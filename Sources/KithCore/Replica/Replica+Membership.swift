@@ -56,7 +56,6 @@ extension Replica {
     effects.append(.persist(news.mutations))
     coverage.setMembers(roster.sortedMembers.map(\.device))
     partFromFormerMembers(news.revoked)
-    if !news.revoked.isEmpty { for id in carriers.keys { carriers[id]?.doubtAll() } }
     let messages = news.records.messages()
     for id in links.keys.sorted() where id != source && links[id]?.mayBeSentRecords() == true {
       effects += messages.map { .send(id, $0) }

@@ -102,6 +102,7 @@ extension Replica {
   /// - Complexity: O(*d* · *c*) in devices and chains, and O(*n*) in the keys of changed stores.
   package mutating func status() -> NodeStatus {
     var status = NodeStatus(account: roster.account, device: keys.id)
+    status.carrierPlace = carrierKeys?.place
     let known = roster.sortedMembers.map(\.device) + roster.sortedRevoked
     status.devices = known.sorted().compactMap(deviceStatus)
     let vectors = stores.mapValues(\.log.vector)

@@ -66,7 +66,6 @@ extension Replica {
     guard let outcome else { return }
     carryOut(outcome, in: [identifier])
     for id in links.keys { links[id]?[identifier].isMismatched = false }
-    for id in carriers.keys { carriers[id]?.doubt(identifier) }
     sendHaves(only: [identifier])
   }
 

@@ -20,8 +20,8 @@ package struct Replica: Sendable {
   package var pieceBytes = Limits.pieceBytes
   /// Removals kept of a store; less only in simulations.
   package var removalLimit = Limits.removals
-  /// Parcels after which one replaces them all.
-  package var parcelsBeforeFold = Limits.parcelsBeforeFold
+  /// The bytes of a carrier's object of level 0; less only in simulations.
+  package var levelBytes = Limits.smallestObjectBytes
   var links: [SessionID: Link] = [:]
   var contacts = Contacts()
   /// Devices of which a session showed that one side has no room for the other's stores.

@@ -1,7 +1,7 @@
 public import FoundationEssentials
 
 extension NodeStatus {
-  /// A carrier: storage through which devices exchange sealed parcels without meeting.
+  /// A carrier: storage through which devices exchange sealed objects without meeting.
   public struct Carrier: Codable, Hashable, Sendable {
     /// Its kind: `folder`, `webdav` or `s3`, or one of a program's own.
     public var kind: String
@@ -17,17 +17,16 @@ extension NodeStatus {
     public var objects = 0
     /// The bytes of these objects.
     public var bytes = 0
-    /// Parcels that wait until this device has what they are above.
+    /// Objects that cannot be used yet: they are above data that this device lacks, or their epoch or
+    /// author is unknown.
     package var waiting = 0
-    /// Parcels that wait because their change sets are ahead of this device's time.
+    /// Objects that wait because their change sets are ahead of this device's time.
     package var ahead = 0
     /// Objects that do not open; each is deleted after an hour.
     package var unreadable = 0
     /// Objects that the last listing lacked; after an hour they count as gone.
     package var missing = 0
-    /// Objects under names that this device does not know.
-    package var foreign = 0
-    /// Parcels that vanished although none replaced them, since the start.
+    /// Objects that vanished although others do not bring their data, since the start.
     package var vanished = 0
     /// Whether drafts wait because this device is not certain of its time.
     package var waitsForTime = false
@@ -47,9 +46,9 @@ extension NodeStatus {
       self.isShared = isShared
     }
 
-    mutating func count(_ known: CarrierObjects, _ timeKeeper: TimeKeeper) {
-      vanished = known.vanished
-      for object in known.known.values {
+    mutating func count(_ known: KithCore.Carrier, _ timeKeeper: TimeKeeper) {
+      vanished = known.objects.vanished
+      for (name, object) in known.objects.known {
         guard object.missingSince == nil else {
           missing += 1
           continue
@@ -57,10 +56,12 @@ extension NodeStatus {
         objects += 1
         bytes += object.bytes
         switch object.state {
-        case .waiting(let parcel) where timeKeeper.wait(for: parcel.clock) != nil: ahead += 1
-        case .waiting: waiting += 1
+        case .unread:
+          guard let held = known.waiting[name] else { break }
+          if timeKeeper.wait(for: held.published) != nil { ahead += 1 } else { waiting += 1 }
+        case .foreign: waiting += 1
         case .unreadable: unreadable += 1
-        case .unread, .counted, .handover: break
+        case .taken: break
         }
       }
     }

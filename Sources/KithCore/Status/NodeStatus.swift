@@ -34,6 +34,8 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var stores: [Store] = []
   /// The carriers that the device uses, by id.
   public var carriers: [Carrier] = []
+  /// The directory of the account's objects on each carrier; nil while nobody is signed in.
+  package var carrierPlace: String?
   /// Whether this device was revoked.
   ///
   /// It reads the data that it has, and writes nothing.

@@ -125,8 +125,19 @@ package struct BeaconKey: SecretBoxKey, ~Copyable {
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
-/// The key that seals the objects on carriers.
+/// An epoch's key that seals the objects on carriers.
 package struct CarrierKey: SecretBoxKey, ~Copyable {
+  private let secret: SecretBytes
+
+  package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+}
+
+/// An account's key that seals the outer layer of objects on carriers.
+package struct CarrierOuterKey: SecretBoxKey, ~Copyable {
   private let secret: SecretBytes
 
   package init(unchecked secret: consuming SecretBytes) { self.secret = secret }

@@ -167,7 +167,7 @@ extension Simulation {
   /// Devices that have converged become quiet, say that their carriers have everything, and leave
   /// few objects.
   func demandQuiet() throws(Violation) {
-    guard let setup = setup.carriers else { return }
+    guard setup.carriers != nil else { return }
     let start = now
     let hour: UInt64 = 3_600_000_000
     while let since = carriers.map(\.usedAt).max(), now < max(since, start) + 2 * hour {
@@ -184,14 +184,13 @@ extension Simulation {
           .convergence, "\(device.name) never says that carrier \(number) has everything")
       }
     }
-    let lies = devices.contains(where: \.isTraitor) ? 64 : 0
-    let most = 3 * setup.parcelsBeforeFold + 8 * devices.count + 8 + lies
-    for (number, carrier) in carriers.enumerated() {
-      tally.count("objects left", carrier.objects.count)
-      guard carrier.objects.count > most else { continue }
-      let parcels = parcels(on: number)
-      guard parcels <= most else {
-        throw Violation(.bounds, "\(parcels) parcels stay on carrier \(number)")
+    // What liars and thieves put may stay.
+    let most = devices.contains(where: \.isTraitor) ? 64 : 24 + 2 * devices.count
+    for number in carriers.indices {
+      let objects = objects(on: number)
+      tally.count("objects left", objects)
+      guard objects <= most else {
+        throw Violation(.bounds, "\(objects) objects stay on carrier \(number)")
       }
     }
     if let gap = convergenceGap() {
@@ -199,15 +198,11 @@ extension Simulation {
     }
   }
 
-  /// The objects on a carrier. The parts of a parcel count once, as for folds.
-  private func parcels(on carrier: CarrierNumber) -> Int {
+  /// The objects on a carrier, without pieces of others.
+  private func objects(on carrier: CarrierNumber) -> Int {
     let reader = devices.lazy.filter(\.isRunning).compactMap(\.replica).first
-    let groups = carriers[carrier].objects.map { name, bytes in
-      guard let facts = reader.flatMap({ open(bytes, named: name, with: $0.objectOpener).facts }),
-        !facts.isHandover
-      else { return "\(name)" }
-      return "\(facts.author) \(facts.group)"
+    return carriers[carrier].objects.count { name, bytes in
+      reader.flatMap { open(bytes, named: name, with: $0.objectOpener).facts }?.isPiece != true
     }
-    return Set(groups).count
   }
 }

@@ -54,7 +54,7 @@ package struct Action: Codable, Hashable, Sendable {
     /// A person asks a device to synchronise.
     case ask(device: Int)
     case spoil(carrier: Int, Spoiling)
-    /// A member's next parcels say what is not so.
+    /// A member's next objects say what is not so.
     case lie(device: Int, Lie)
     /// A device that is to be revoked, or was, abuses what it knows.
     case steal(device: Int, carrier: Int, Theft)

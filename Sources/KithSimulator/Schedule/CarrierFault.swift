@@ -18,7 +18,7 @@ package enum CarrierFault: String, Codable, CaseIterable, Sendable {
   case setBack
   /// Objects of nobody.
   case junk
-  /// A member's parcels say what is not so.
+  /// A member's objects say what is not so.
   case liar
   /// A revoked device deletes and puts objects.
   case thief
@@ -41,8 +41,10 @@ package enum Lie: String, Codable, CaseIterable, Sendable {
   case hollow
   /// It is above something that nobody has.
   case unreachable
-  /// It says that it replaces everything.
-  case replacesAll
+  /// It has nothing, says that it has everything, and is later than all others.
+  case latest
+  /// It needs a piece that is not there.
+  case incomplete
   /// It brings nothing, and says that it brings everything.
   case empty
 }
@@ -51,8 +53,8 @@ package enum Theft: String, Codable, CaseIterable, Sendable {
   case delete
   /// An object under a name that members recognise.
   case garbage
-  /// A handover to an epoch that only the thief knows.
-  case handover
-  /// An old object again, under its own name or another.
+  /// An object under an epoch that only the thief made, with boxes for all.
+  case epoch
+  /// An object again, under another name.
   case copy
 }

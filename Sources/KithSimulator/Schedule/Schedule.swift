@@ -35,8 +35,8 @@ package struct Schedule: Codable, Hashable, Sendable {
     /// Devices of different networks never meet.
     package var networks: [Int]
     package var shortestMilliseconds: UInt64
-    /// Parcels after which one replaces them all.
-    package var parcelsBeforeFold: Int
+    /// The bytes of an object of level 0; nil: as many as in production.
+    package var levelBytes: Int?
     package var faults: [CarrierFault]
     /// The chance of each fault of an operation, in 1/1,024.
     package var faultChance: Int

@@ -30,7 +30,7 @@ extension ScheduleMaker {
       },
       networks: (0..<setup.devices).map { isApart ? $0 : number(0...$0 / 2) },
       shortestMilliseconds: chance(1, in: 2) ? 5_000 : 20_000,
-      parcelsBeforeFold: chance(1, in: 8) ? 256 : 2 * setup.stores + number(2...10),
+      levelBytes: chance(1, in: 4) ? nil : 128 << number(0...4),
       faults: CarrierFault.allCases.filter { _ in isFaulty && chance(2, in: 5) },
       faultChance: number(5...120))
   }

@@ -25,7 +25,7 @@ final class SimulatedDevice {
   /// Devices of other networks never meet.
   var network = 0
   var carriers: [CarrierNumber] = []
-  /// How its next parcels lie.
+  /// How its next objects lie.
   var lie: Lie?
   /// The last check of the data that a fresh device covers by each carrier.
   var checkedHeld: [CarrierNumber: HeldCheck] = [:]

@@ -1,7 +1,7 @@
 internal import KithCore
 internal import KithCrypto
 
-/// Faults of carriers' objects, and parcels of members that lie.
+/// Faults of carriers' objects, and objects of members that lie.
 extension Simulation {
   func spoil(_ number: Int, _ spoiling: Spoiling) {
     guard !carriers.isEmpty else { return }
@@ -35,20 +35,23 @@ extension Simulation {
     like object: OutboundObject, by device: SimulatedDevice, on carrier: CarrierNumber
   ) {
     guard !isHealing, let lie = device.lie else { return device.lie = nil }
-    guard !object.isHandover, let epoch = device.replica?.keyring.current else { return }
+    guard !object.isPiece else { return }
     if Int.random(in: 0...2, using: &carrierChance) == 0 { device.lie = nil }
     tally.count("lies: \(lie.rawValue)")
     device.isTraitor = true
     // The lie comes instead of the truth, or beside it.
     if Bool.random(using: &carrierChance) { pending[object.name] = [] }
-    var object = object.again(
-      as: ObjectName(.parcel, of: epoch, entropy: &carrierChance), nonce: carrierChance.draw())
+    var object = object.again(entropy: &carrierChance)
     switch lie {
     case .tooMuch: object.claim(more: 1_000)
     case .unreachable: object.rise(by: 5)
-    case .replacesAll: object.replace(Array(carriers[carrier].objects.keys))
+    case .latest:
+      object.raiseLevel()
+      object.empty()
+    case .incomplete: object.need(ObjectName(carrierChance.draw()))
     case .empty: object.empty()
     case .hollow:
+      if Bool.random(using: &carrierChance) { object.raiseLevel() }
       // Removals are in no digest, so nobody can notice that one is missing.
       var values: Set<EntryPlace> = []
       for store in stores {
@@ -70,7 +73,7 @@ extension Simulation {
 
   /// The thief has the device's keys, as far as it knew them.
   func steal(_ theft: Theft, by device: SimulatedDevice, on carrier: CarrierNumber) {
-    guard let replica = device.replica, let epoch = replica.keyring.newestFirst.last else { return }
+    guard let replica = device.replica, let keys = replica.carrierKeys else { return }
     tally.count("thefts: \(theft.rawValue)")
     trace.note("steal", [UInt64(device.number), UInt64(carrier)], at: now, theft.rawValue)
     device.isTraitor = true
@@ -80,22 +83,19 @@ extension Simulation {
       carriers[carrier].lose(
         names.filter { _ in Int.random(in: 0...2, using: &carrierChance) == 0 }, at: now)
     case .garbage:
-      let kind = Bool.random(using: &carrierChance) ? ObjectName.Kind.parcel : .handover
       carriers[carrier].put(
         (0..<4_096).map { _ in UInt8.random(in: 0...255, using: &carrierChance) },
-        as: ObjectName(kind, of: epoch, entropy: &carrierChance), at: now)
-    case .handover:
-      let name = ObjectName(.handover, of: epoch, entropy: &carrierChance)
-      let sealed = OutboundObject.handover(
-        from: epoch, as: name, in: replica.roster, by: device.keys, entropy: &carrierChance)
-      if let sealed { carriers[carrier].put(sealed, as: name, at: now) }
+        as: ObjectName(of: keys, entropy: &carrierChance), at: now)
+    case .epoch:
+      let object = OutboundObject.strange(
+        after: replica.keyring.newestFirst.first?.generation ?? 0, in: replica.roster, keys,
+        by: device.keys, entropy: &carrierChance)
+      carriers[carrier].put(object.sealed, as: object.name, at: now)
     case .copy:
       guard let name = names.randomElement(using: &carrierChance),
         let bytes = carriers[carrier].objects[name]
       else { return }
-      let kind = Bool.random(using: &carrierChance) ? ObjectName.Kind.parcel : .handover
-      carriers[carrier].put(
-        bytes, as: ObjectName(kind, of: epoch, entropy: &carrierChance), at: now)
+      carriers[carrier].put(bytes, as: ObjectName(of: keys, entropy: &carrierChance), at: now)
     }
   }
 }

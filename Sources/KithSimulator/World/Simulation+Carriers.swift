@@ -189,13 +189,13 @@ extension Simulation {
     return .got(name, opened)
   }
 
-  /// Parcels that open are the same for every reader.
+  /// Objects that open are the same for every reader that has their epoch.
   func open(_ bytes: [UInt8], named name: ObjectName, with opener: ObjectOpener) -> OpenedObject {
-    if let last = openedParcels[name], last.bytes == bytes, opener.recognises(name) {
+    if let last = openedObjects[name], last.bytes == bytes, opener.holds(last.epoch) {
       return last.object
     }
     let opened = opener.open(bytes, named: name)
-    if opened.facts?.isHandover == false { openedParcels[name] = (bytes, opened) }
+    if let epoch = opened.facts?.epoch { openedObjects[name] = (bytes, epoch, opened) }
     return opened
   }
 

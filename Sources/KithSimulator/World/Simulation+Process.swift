@@ -42,7 +42,7 @@ extension Simulation {
       replica?.pieceBytes = 2 << 10
     }
     if let limit = setup.removalLimit { replica?.removalLimit = limit }
-    if let parcels = setup.carriers?.parcelsBeforeFold { replica?.parcelsBeforeFold = parcels }
+    if let bytes = setup.carriers?.levelBytes { replica?.levelBytes = bytes }
     return replica
   }
 

@@ -46,7 +46,7 @@ package final class Simulation {
   /// Objects that are being put.
   var pending: [ObjectName: [UInt8]] = [:]
   /// Each object is decoded once.
-  var openedParcels: [ObjectName: (bytes: [UInt8], object: OpenedObject)] = [:]
+  var openedObjects: [ObjectName: (bytes: [UInt8], epoch: EpochID, object: OpenedObject)] = [:]
   /// How far a publishing clock may be ahead, in microseconds.
   var clockExcess: UInt64 = 0
 

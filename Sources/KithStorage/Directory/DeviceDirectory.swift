@@ -167,7 +167,7 @@ package enum DeviceDirectory {
     return false
   }
 
-  /// Whether a directory is a folder in which devices exchange parcels, or one below it.
+  /// Whether a directory is a folder in which devices exchange objects, or one below it.
   package static func isPlaceOfCarrier(_ path: String) -> Bool {
     Files.exists(path + "/kith1") || path.split(separator: "/").contains("kith1")
   }

@@ -65,7 +65,7 @@ struct ReportTests {
     #expect(lines[1].contains("since 5 min ago") && lines[1].contains("12.0 KiB"))
     #expect(!text.contains("\u{1B}"))
     #expect(lines[2].contains("the account") && lines[2].contains("unknown"))
-    #expect(lines[2].hasSuffix("The password is wrong; 1 parcel vanished"))
+    #expect(lines[2].hasSuffix("The password is wrong; 1 object vanished"))
     #expect(
       CarriersReport(status: .init(account: nil, device: nil), nowMilliseconds: 0).text(.plain)
         == "")

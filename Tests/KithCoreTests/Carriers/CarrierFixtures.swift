@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// An account with two members, a revoked device, and a parcel's parts.
+/// An account with two members, a revoked device, and objects.
 struct CarrierFixture {
   var fixture: Fixture
   let second = deviceKeys(2)
@@ -41,36 +41,45 @@ struct CarrierFixture {
     ChainID(device: keys.id, incarnation: Incarnation(rawValue: 7))
   }
 
-  func parcel(
+  var carrierKeys: CarrierKeys {
+    CarrierKeys(recovery: roster.genesis!.recoveryBoxKey)
+  }
+
+  func body(
     by keys: DeviceKeys? = nil, above: [ChainID: UInt64] = [:], through: [ChainID: UInt64],
-    clock: UInt64 = 1
-  ) -> Parcel {
-    let author = keys ?? creator
-    var parcel = Parcel(by: author.id, at: HybridTime(rawValue: clock))
-    let have = StoreHave(store: store, vector: through, digest: nil, policy: .standard)
-    parcel.stores = [Parcel.Store(have: have, above: above)]
-    parcel.part.group = clock
-    return parcel
+    clock: UInt64 = 1, level: UInt8 = 0, digest: Digest256? = nil, under epoch: EpochKeys? = nil
+  ) -> ObjectBody {
+    var body = ObjectBody(
+      by: (keys ?? creator).id, at: HybridTime(rawValue: clock), under: (epoch ?? self.epoch).id)
+    body.parts = [part(store, above: above, through: through, digest: digest)]
+    body.level = level
+    return body
+  }
+
+  func part(
+    _ store: StoreIdentifier, above: [ChainID: UInt64] = [:], through: [ChainID: UInt64],
+    digest: Digest256? = nil
+  ) -> ObjectBody.Part {
+    let have = StoreHave(store: store, vector: through, digest: digest, policy: .standard)
+    return ObjectBody.Part(have: have, above: above)
   }
 
   func known(
-    _ parcel: Parcel, firstSeen: UInt64 = 0, isCounted: Bool = true
+    _ body: ObjectBody, without: Set<StoreIdentifier> = [], seenSince: UInt64? = 0
   ) -> KnownObject {
-    KnownObject(
-      state: isCounted ? .counted(parcel) : .waiting(parcel), epoch: epoch.id, bytes: 4_096,
-      firstSeen: firstSeen, isSeen: true)
+    KnownObject(state: .taken(body, without: without), bytes: 4_096, seenSince: seenSince)
   }
 
   func object(_ state: KnownObject.State = .unread, bytes: Int = 4_096) -> KnownObject {
-    KnownObject(state: state, epoch: epoch.id, bytes: bytes, firstSeen: 0, isSeen: true)
+    KnownObject(state: state, bytes: bytes, seenSince: 0)
   }
 
   func reader(
     _ vector: [ChainID: UInt64], at wall: UInt64 = 10_000_000, empty: [StoreIdentifier] = [],
-    epochs: [EpochKeys]? = nil, policy: Policy = .standard, refused: Set<DeviceID> = [],
+    epoch: EpochKeys? = nil, policy: Policy = .standard, refused: Set<DeviceID> = [],
     roster: Roster? = nil, isWithholding: Bool = false
   ) -> CarrierReader {
-    let (epochs, roster) = (epochs ?? keyring.newestFirst, roster ?? self.roster)
+    let roster = roster ?? self.roster
     var timeKeeper = TimeKeeper()
     timeKeeper.update(at: Instant(wallMilliseconds: wall, monotonicMilliseconds: wall))
     var stores: [StoreIdentifier: CarrierReader.Own] = [:]
@@ -81,16 +90,18 @@ struct CarrierFixture {
     }
     return CarrierReader(
       device: creator.id, stores: stores,
-      roster: roster, rosterDigest: roster.digest, epoch: epochs[0], epochs: epochs,
-      timeKeeper: timeKeeper, parcelsBeforeFold: 2, isWithholding: isWithholding)
+      roster: roster, rosterDigest: roster.digest, epoch: epoch ?? self.epoch,
+      timeKeeper: timeKeeper, isWithholding: isWithholding)
   }
 
   /// The creator, as it makes objects.
   func author(
-    _ reader: CarrierReader, logs: [StoreIdentifier: ChangeSetLog] = [:], partBytes: Int = .max
-  ) -> ParcelAuthor {
-    ParcelAuthor(
-      account: account, keys: creator, reader: reader, logs: logs, partBytes: partBytes)
+    _ reader: CarrierReader, logs: [StoreIdentifier: ChangeSetLog] = [:], objectBytes: Int = .max,
+    levelBytes: Int = 4_096
+  ) -> ObjectAuthor {
+    ObjectAuthor(
+      account: account, carrierKeys: carrierKeys, keys: creator, reader: reader, logs: logs,
+      objectBytes: objectBytes, levelBytes: levelBytes)
   }
 
   /// One of the creator, with its signature and without a box that opens.
@@ -108,7 +119,5 @@ struct CarrierFixture {
       noncePrefix: entropy.draw())
   }
 
-  mutating func name(_ kind: ObjectName.Kind = .parcel) -> ObjectName {
-    ObjectName(kind, of: epoch, entropy: &entropy)
-  }
+  mutating func name() -> ObjectName { ObjectName(of: carrierKeys, entropy: &entropy) }
 }

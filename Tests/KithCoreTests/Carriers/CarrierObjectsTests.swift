@@ -6,184 +6,254 @@ import Testing
 struct CarrierObjectsTests {
   var fixture: CarrierFixture
   let hour: UInt64 = 3_600_000
+  let start: UInt64 = 10_000_000
+  let mine: ChainID
+  let theirs: ChainID
 
-  init() throws { fixture = try CarrierFixture() }
-
-  func reached(_ parcels: [Parcel]) -> [ChainID: UInt64] {
-    CarrierObjects.reached(with: parcels, fixture.reader([:]))[fixture.store] ?? [:]
+  init() throws {
+    fixture = try CarrierFixture()
+    (mine, theirs) = (fixture.chain(fixture.creator), fixture.chain(fixture.second))
   }
 
-  @Test func `parcels are reached from an empty vector`() {
-    let (mine, theirs) = (fixture.chain(fixture.creator), fixture.chain(fixture.second))
-    let first = fixture.parcel(through: [mine: 2], clock: 1)
-    let second = fixture.parcel(above: [mine: 2], through: [mine: 4, theirs: 1], clock: 2)
-    let unreachable = fixture.parcel(above: [theirs: 9], through: [theirs: 12], clock: 3)
+  func names(_ count: Int) -> [ObjectName] {
+    var fixture = fixture
+    return (0..<count).map { _ in fixture.name() }
+  }
+
+  func objects(_ bodies: [ObjectBody]) -> CarrierObjects {
+    var objects = CarrierObjects()
+    for (name, body) in zip(names(bodies.count), bodies) { objects[name] = fixture.known(body) }
+    return objects
+  }
+
+  func reached(_ bodies: [ObjectBody]) -> [ChainID: UInt64] {
+    let reader = fixture.reader([:])
+    return Brought(by: objects(bodies).counting(for: reader), reader).reached[fixture.store] ?? [:]
+  }
+
+  // MARK: Counting
+
+  @Test func `objects are reached from an empty vector`() {
+    let first = fixture.body(through: [mine: 2], clock: 1)
+    let second = fixture.body(above: [mine: 2], through: [mine: 4, theirs: 1], clock: 2)
+    let unreachable = fixture.body(above: [theirs: 9], through: [theirs: 12], clock: 3)
     #expect(reached([first]) == [mine: 2])
     #expect(reached([second]) == [:])
     #expect(reached([second, unreachable, first]) == [mine: 4, theirs: 1])
   }
 
-  @Test func `a parcel is reached in all its stores or in none`() {
-    let (mine, theirs) = (fixture.chain(fixture.creator), fixture.chain(fixture.second))
+  @Test func `each store of an object is reached by itself`() {
     let other = StoreIdentifier("com.example.Notes")!
-    func extended(
-      _ parcel: Parcel, above: [ChainID: UInt64], through: [ChainID: UInt64],
-      policy: Policy = .standard
-    ) -> Parcel {
-      var parcel = parcel
-      let have = StoreHave(store: other, vector: through, digest: nil, policy: policy)
-      parcel.stores.append(Parcel.Store(have: have, above: above))
-      return parcel
-    }
-    // The first was above a parcel with `mine` 1 of the other store, which was lost; the second brings
-    // that again, and is above what only the first has.
-    let first = extended(
-      fixture.parcel(through: [theirs: 1], clock: 1), above: [mine: 1],
-      through: [mine: 1, theirs: 1])
-    let second = extended(
-      fixture.parcel(above: [theirs: 1], through: [theirs: 1, mine: 1], clock: 2), above: [:],
-      through: [mine: 1])
+    var body = fixture.body(above: [mine: 1], through: [mine: 2])
+    body.parts.append(fixture.part(other, through: [theirs: 3]))
     let reader = fixture.reader([:], empty: [other])
-    #expect(CarrierObjects.reached(with: [first, second], reader).isEmpty)
-    let third = extended(fixture.parcel(through: [:], clock: 3), above: [:], through: [mine: 1])
-    let reached = CarrierObjects.reached(with: [first, second, third], reader)
-    #expect(reached[fixture.store] == [theirs: 1, mine: 1])
-    #expect(reached[other] == [mine: 1, theirs: 1])
-    // As by a reader, a store with another policy is left out.
-    var policy = Policy.standard
-    policy.keys += 1
-    let differing = extended(
-      fixture.parcel(through: [theirs: 1], clock: 1), above: [mine: 1], through: [mine: 2],
-      policy: policy)
-    let partly = CarrierObjects.reached(with: [differing], reader)
-    #expect(partly == [fixture.store: [theirs: 1]])
+    let brought = Brought(by: objects([body]).counting(for: reader), reader)
+    #expect(brought.reached == [other: [theirs: 3]])
   }
 
-  /// Clocks are often equal: that of a parcel is the latest inside.
-  @Test mutating func `parcels come in one order, whatever the dictionary's`() {
-    var objects = CarrierObjects()
-    for group in 0..<20 as Range<UInt64> {
-      var parcel = fixture.parcel(through: [fixture.chain(fixture.creator): 1])
-      parcel.part.group = group
-      objects[fixture.name()] = fixture.known(parcel)
+  @Test func `an object counts if a member put all of it under the newest epoch`() {
+    let reader = fixture.reader([:])
+    let whole = fixture.body(through: [mine: 2])
+    var (limits, incomplete) = (whole, whole)
+    limits.parts[0].have.policy.keys -= 1
+    incomplete.pieces = [names(9)[8]]
+    let gone = fixture.chain(fixture.revoked)
+    let cases: [(String, ObjectBody, counts: Bool, parts: Int)] = [
+      ("whole", whole, true, 1), ("other limits", limits, true, 0),
+      ("its author did not know a revocation", fixture.body(through: [gone: 1]), true, 0),
+      ("an older epoch", fixture.body(through: [mine: 2], under: fixture.newest), false, 0),
+      ("a revoked author", fixture.body(by: fixture.revoked, through: [mine: 2]), false, 0),
+      ("a stranger", fixture.body(by: deviceKeys(4), through: [mine: 2]), false, 0),
+      ("a piece is lacking", incomplete, false, 0),
+    ]
+    for (name, body, counts, parts) in cases {
+      let counting = objects([body]).counting(for: reader)
+      #expect(counting.count == (counts ? 1 : 0), "\(name)")
+      #expect(counting.first?.parts.count ?? 0 == parts, "\(name)")
     }
-    let counting = objects.counting(for: fixture.reader([:]))
-    #expect(counting.map(\.part.group) == Array(0..<20))
+    var partly = CarrierObjects()
+    partly[names(1)[0]] = fixture.known(whole, without: [fixture.store])
+    #expect(partly.counting(for: reader).map(\.parts.count) == [0])
   }
+
+  @Test func `an object with pieces counts while they are there`() {
+    var (head, piece) = (fixture.body(through: [mine: 2]), fixture.body(through: [mine: 1]))
+    let names = names(2)
+    (head.pieces, piece.isPiece) = ([names[1]], true)
+    var objects = objects([head, piece])
+    let reader = fixture.reader([:], at: start)
+    #expect(objects.counting(for: reader, .listed).count == 1)
+    objects.compare(with: [names[0]: 4_096], reader)
+    #expect(objects.counting(for: reader, .listed).isEmpty)
+    #expect(objects.counting(for: reader).count == 1)
+  }
+
+  @Test func `objects come in one order, whatever the dictionary's`() {
+    var bodies = (0..<20 as Range<UInt8>).map { fixture.body(through: [:], level: $0 % 3) }
+    for index in bodies.indices { bodies[index].clock = HybridTime(rawValue: UInt64(index % 5)) }
+    let ranks = objects(bodies).counting(for: fixture.reader([:])).map(\.rank)
+    #expect(ranks == ranks.sorted { $1 < $0 } && ranks.count == 20)
+  }
+
+  // MARK: Listings
 
   @Test mutating func `an object counts until listings lacked it for an hour`() {
-    let chain = fixture.chain(fixture.creator)
-    var objects = CarrierObjects()
     let name = fixture.name()
-    objects[name] = fixture.known(fixture.parcel(through: [chain: 1]))
-    let start: UInt64 = 10_000_000
+    var objects = CarrierObjects()
+    objects[name] = fixture.known(fixture.body(through: [mine: 1]))
     objects.compare(with: [name: 4_096], fixture.reader([:], at: start))
     for (after, isThere) in [(UInt64(1), true), (hour, true), (hour + 1, false)] {
       objects.compare(with: [:], fixture.reader([:], at: start + after))
       #expect((objects[name] != nil) == isThere)
     }
+    #expect(objects.vanished == 1)
+  }
+
+  @Test func `an object whose data others bring did not vanish`() {
+    var objects = objects([fixture.body(through: [mine: 1]), fixture.body(through: [mine: 2])])
+    let listing = [names(2)[1]: 4_096]
+    for after in [0, hour] as [UInt64] {
+      objects.compare(with: listing, fixture.reader([:], at: start + after))
+    }
+    #expect(objects.known.count == 1 && objects.vanished == 0)
   }
 
   @Test mutating func `after the clock was set back, an hour is an hour`() {
     var objects = CarrierObjects()
     let name = fixture.name()
-    objects[name] = fixture.known(fixture.parcel(through: [:]))
+    objects[name] = fixture.known(fixture.body(through: [:]))
     objects.compare(with: [:], fixture.reader([:], at: 90_000_000))
-    objects.compare(with: [:], fixture.reader([:], at: 10_000_000))
-    #expect(objects[name]?.missingSince == 10_000_000)
-    objects.compare(with: [:], fixture.reader([:], at: 10_000_000 + hour))
+    objects.compare(with: [:], fixture.reader([:], at: start))
+    #expect(objects[name]?.missingSince == start)
+    objects.compare(with: [:], fixture.reader([:], at: start + hour))
     #expect(objects[name] == nil)
   }
 
-  @Test mutating func `a fold's parcels are deleted an hour later, if they were read`() {
-    let chain = fixture.chain(fixture.creator)
+  @Test mutating func `names of strangers are not noted`() {
     var objects = CarrierObjects()
-    let (read, unread, waiting, fold) = (
-      fixture.name(), fixture.name(), fixture.name(), fixture.name()
-    )
-    objects[read] = fixture.known(fixture.parcel(through: [chain: 1]))
-    objects[unread] = fixture.object()
-    objects[waiting] = fixture.known(fixture.parcel(through: [chain: 1]), isCounted: false)
-    var parcel = fixture.parcel(through: [chain: 2])
-    parcel.replaces = [read, unread, waiting].sorted()
-    objects[fold] = fixture.known(parcel, firstSeen: 10_000_000)
-    let early = fixture.reader([chain: 2], at: 10_000_000 + hour - 1)
-    #expect(objects.deletable(by: early).isEmpty)
-    let due = fixture.reader([chain: 2], at: 10_000_000 + hour)
-    #expect(objects.deletable(by: due) == [read])
-    // A device that does not cover the fold leaves everything.
-    let behind = fixture.reader([chain: 1], at: 10_000_000 + hour)
-    #expect(objects.deletable(by: behind).isEmpty)
-    #expect(objects.replaceable(by: due) == [read, fold].sorted())
+    let (name, strange) = (fixture.name(), ObjectName(Digest128 { _ in }))
+    objects.meet([name: 4_096, strange: 1], fixture.carrierKeys, fixture.reader([:]))
+    #expect(Array(objects.known.keys) == [name])
   }
 
-  @Test mutating func `an old epoch's parcels stay until a handover is there`() {
-    let chain = fixture.chain(fixture.creator)
-    let newest = fixture.newest
-    var objects = CarrierObjects()
-    let (old, new, handover) = (fixture.name(), fixture.name(), fixture.name(.handover))
-    objects[old] = fixture.known(fixture.parcel(through: [chain: 1]))
-    objects[new] = KnownObject(
-      state: .counted(fixture.parcel(through: [chain: 1])), epoch: newest.id, bytes: 4_096,
-      firstSeen: 0, isSeen: true)
-    let reader = fixture.reader(
-      [chain: 1], at: 10_000_000 + hour, epochs: [newest, fixture.epoch])
-    var names = objects.deletable(by: reader)
-    #expect(names == [old])
-    #expect(!objects.reachAll(without: names, reader), "others cannot open the new parcel")
+  // MARK: Deleting
 
-    var parcel = Parcel(by: fixture.creator.id, at: HybridTime(rawValue: 1))
-    parcel.recipients = fixture.roster.sortedMembers.map(\.device)
-    objects[handover] = KnownObject(
-      state: .handover(parcel, to: newest.id), epoch: fixture.epoch.id, bytes: 7_424,
-      firstSeen: 0, isSeen: false)
-    #expect(objects.epochsWithoutHandover(reader).isEmpty)
-    #expect(!objects.reachAll(without: names, reader), "no listing has shown the handover")
+  /// Object 0 brings sequence 2 and tells this device's state; the others are beside it.
+  @Test func `an object is deleted if later ones bring all of it`() {
+    let (digest, newest, roster) = (CarrierFixture.digest, fixture.newest, fixture.roster.digest)
+    func body(
+      _ through: UInt64, above: UInt64 = 0, level: UInt8 = 1, tells: Bool = false,
+      records: Digest256? = nil, by keys: DeviceKeys? = nil, under epoch: EpochKeys? = nil
+    ) -> ObjectBody {
+      var body = fixture.body(
+        by: keys, above: above > 0 ? [mine: above] : [:], through: [mine: through], level: level,
+        digest: tells ? digest : nil, under: epoch)
+      body.rosterDigest = records
+      return body
+    }
+    var limits = body(2, level: 0)
+    limits.parts[0].have.policy.keys -= 1
+    let old = fixture.epoch
+    let cases: [(String, ObjectBody, [ObjectBody], EpochKeys, isDeleted: Bool)] = [
+      ("a later one brings it", body(2, level: 0), [body(2)], old, true),
+      ("an earlier one brings it", body(2, level: 2), [body(2)], old, false),
+      ("a later one brings less", body(2, level: 0), [body(1)], old, false),
+      ("two later ones bring it", body(2, level: 0), [body(2, above: 1), body(1)], old, true),
+      ("the later one is above it", body(1, level: 0), [body(2, above: 1)], old, false),
+      ("it tells the state", body(3, level: 0, tells: true), [body(3)], old, false),
+      (
+        "a later one tells the state", body(3, level: 0, tells: true), [body(3, tells: true)], old,
+        true
+      ),
+      (
+        "only one above nothing is from nothing", body(3, level: 0, tells: true),
+        [body(3), body(3, above: 3, tells: true)], old, false
+      ),
+      ("it has the records", body(2, level: 0, records: roster), [body(2)], old, false),
+      (
+        "a later one has the records", body(2, level: 0, records: roster),
+        [body(2, records: roster)], old, true
+      ),
+      ("it has other limits", limits, [body(2)], old, false),
+      ("a revoked device's", body(9, by: fixture.revoked), [], old, true),
+      ("an older epoch's", body(2, level: 9), [body(2, under: newest)], newest, false),
+      (
+        "an older epoch's, and boxes are there", body(2, level: 9),
+        [body(2, records: roster, under: newest)], newest, true
+      ),
+    ]
+    for (name, body, others, epoch, isDeleted) in cases {
+      let objects = objects([body] + others)
+      let deletable = objects.deletable(by: fixture.reader([mine: 3], at: start, epoch: epoch), [])
+      #expect(deletable.contains(names(1)[0]) == isDeleted, "\(name)")
+    }
+  }
 
-    // It arrived torn: another, which is there, is the one to keep.
-    let listing = [old: 4_096, new: 4_096, handover: 7_000]
-    objects.compare(with: listing, reader)
-    #expect(objects[handover]?.missingSince != nil && objects[handover]?.bytes == 7_424)
-    #expect(!objects.reachAll(without: names, reader))
-    let another = fixture.name(.handover)
-    objects[another] = fixture.object(.handover(parcel, to: newest.id), bytes: 7_424)
-    names = objects.deletable(by: reader)
-    #expect(!names.contains(another) && names.contains(old))
-    #expect(objects.reachAll(without: names, reader))
+  /// Each would be the other's reason.
+  @Test func `of two objects that bring the same, one stays`() {
+    let bodies = (0..<4).map { _ in fixture.body(through: [mine: 3]) }
+    let deletable = objects(bodies).deletable(by: fixture.reader([mine: 3], at: start), [])
+    #expect(deletable == Array(names(4).sorted()[..<3]))
+  }
+
+  @Test func `a later object is a reason an hour after it was listed, while it is listed`() {
+    let names = names(2)
+    for (seen, isThere, isDeleted) in [
+      (start - hour, true, true), (start - hour + 1, true, false), (start - hour, false, false),
+    ] {
+      var objects = objects([fixture.body(through: [mine: 1])])
+      objects[names[1]] = fixture.known(
+        fixture.body(through: [mine: 1], level: 1), seenSince: seen)
+      if !isThere { objects[names[1]]?.missingSince = start }
+      let deletable = objects.deletable(by: fixture.reader([mine: 1], at: start), [])
+      #expect(deletable == (isDeleted ? [names[0]] : []))
+    }
+  }
+
+  @Test func `a piece is deleted if no object needs it`() {
+    let (reader, day) = (fixture.reader([:], at: 200_000_000), Limits.carrierDayMilliseconds)
+    let name = names(1)[0]
+    var head = fixture.body(through: [mine: 1])
+    head.pieces = [name]
+    for (author, age, isNeeded, isDeleted) in [
+      (fixture.creator, 0, false, true), (fixture.creator, day, true, false),
+      (fixture.second, day - 1, false, false), (fixture.second, day, false, true),
+    ] {
+      var piece = fixture.body(by: author, through: [mine: 1])
+      piece.isPiece = true
+      var objects = CarrierObjects()
+      objects[name] = fixture.known(piece, seenSince: 200_000_000 - age)
+      #expect(objects.deletable(by: reader, isNeeded ? [head] : []) == (isDeleted ? [name] : []))
+    }
   }
 
   @Test mutating func `an object that does not open is deleted an hour later`() {
     var objects = CarrierObjects()
     let name = fixture.name()
-    objects[name] = fixture.object(.unreadable(since: 10_000_000))
-    #expect(objects.deletable(by: fixture.reader([:], at: 10_000_000 + hour - 1)).isEmpty)
-    #expect(objects.deletable(by: fixture.reader([:], at: 10_000_000 + hour)) == [name])
+    objects[name] = fixture.object(.unreadable(since: start))
+    #expect(objects.deletable(by: fixture.reader([:], at: start + hour - 1), []).isEmpty)
+    #expect(objects.deletable(by: fixture.reader([:], at: start + hour), []) == [name])
+    objects[name] = fixture.object(.foreign(isDue: false))
+    #expect(objects.deletable(by: fixture.reader([:], at: start + hour), []).isEmpty)
   }
 
-  @Test mutating func `of one author only some parcels wait`() {
-    var carrier = Carrier()
-    let reader = fixture.reader([:])
-    let chain = fixture.chain(fixture.second)
-    for _ in 0...Limits.waitingParcels {
-      let name = fixture.name()
-      carrier.objects[name] = fixture.object()
-      let parcel = fixture.parcel(by: fixture.second, above: [chain: 5], through: [chain: 6])
-      carrier.took(name, parcel, [], .unjudged, reader)
-    }
-    let states = carrier.objects.known.values.map(\.state)
-    #expect(states.count { if case .waiting = $0 { true } else { false } } == Limits.waitingParcels)
-    #expect(states.count { if case .unreadable = $0 { true } else { false } } == 1)
-  }
+  // MARK: Rows
 
   @Test mutating func `a known object is restored from its row`() {
-    let parcel = fixture.parcel(through: [fixture.chain(fixture.creator): 1])
-    for isCounted in [true, false] {
-      var object = fixture.known(parcel, isCounted: isCounted)
-      object.missingSince = 5
-      let again = KnownObject(decoding: object.encoded(), account: fixture.account)
-      #expect(again?.parcel?.stores == parcel.stores)
-      #expect(again?.missingSince == 5)
-    }
+    let body = fixture.body(through: [mine: 1], level: 3)
+    var object = fixture.known(body)
+    object.missingSince = 5
+    let again = KnownObject(decoding: object.encoded(), account: fixture.account)
+    #expect(again?.body?.parts == body.parts && again?.body?.level == 3)
+    #expect(again?.missingSince == 5 && again?.seenSince == nil)
     #expect(KnownObject(decoding: [1, 2, 3], account: fixture.account) == nil)
+  }
+
+  @Test func `an object that was not taken in whole is read again after a start`() {
+    let partly = fixture.known(fixture.body(through: [mine: 1]), without: [fixture.store])
+    let states = [partly.state, .foreign(isDue: false), .unreadable(since: 7)].map {
+      KnownObject(decoding: fixture.object($0).encoded(), account: fixture.account)?.state
+    }
+    #expect(states == [.unread, .foreign(isDue: true), .unreadable(since: 7)])
   }
 }

@@ -21,7 +21,7 @@ struct CarrierTurnTests {
 
   @Test func `with a revocation ends what a device says of a carrier`() throws {
     let world = try TestWorld(devices: 4, seed: 1)
-    // Device 2's write comes to the second carrier in a parcel of device 1.
+    // Device 2's write comes to the second carrier in an object of device 1.
     world.write([try write("key")], on: 2)
     world.turn(of: 2, on: one)
     world.turn(of: 1, on: one)
@@ -38,14 +38,14 @@ struct CarrierTurnTests {
     #expect(reader.replica.roster.isRevoked(revoked))
     #expect(reader.replica.heldSince(on: two) == nil)
 
-    // It puts the write again: of the other parcel nothing counts.
+    // It puts the write again: of the other object nothing counts.
     for _ in 0..<3 { world.turn(of: 3, on: two) }
     #expect(reader.replica.heldSince(on: two) != nil)
     world.turn(of: 0, on: two)
     #expect(world.devices[0].replica.view(of: TestWorld.store)["key"] != nil)
   }
 
-  @Test func `two sides of a fork meet, though each parcel tells only part of the vector`() throws {
+  @Test func `two sides of a fork meet, though each object tells only part of the vector`() throws {
     let world = try TestWorld(devices: 4, seed: 5)
     world.connectAll()
     world.settle()
@@ -78,7 +78,7 @@ struct CarrierTurnTests {
     #expect(world.carriers[one]?.count == count)
   }
 
-  @Test func `a large share comes in parts, and its reader takes in all`() throws {
+  @Test func `a large share comes in pieces, and its reader takes in all`() throws {
     let world = try TestWorld(devices: 2, seed: 2)
     world.devices[0].replica.pieceBytes = 1_000
     for number in 0..<8 {

@@ -13,8 +13,8 @@ struct DepositTests {
     mine = fixture.chain(fixture.creator)
   }
 
-  /// An author of stores with so many change sets. A parcel ends after `part` of them.
-  func author(_ counts: [UInt64], part: Int = 9, _ reader: CarrierReader? = nil) -> ParcelAuthor {
+  /// An author of stores with so many change sets. An object ends after `most` of them.
+  func author(_ counts: [UInt64], most: Int = 9, _ reader: CarrierReader? = nil) -> ObjectAuthor {
     var logs: [StoreIdentifier: ChangeSetLog] = [:]
     for (store, count) in zip([fixture.store, TestWorld.store], counts) {
       var log = ChangeSetLog()
@@ -24,27 +24,25 @@ struct DepositTests {
     }
     return fixture.author(
       reader ?? fixture.reader([:], empty: [TestWorld.store]), logs: logs,
-      partBytes: part * unsigned(1, of: mine).weight)
+      objectBytes: most * unsigned(1, of: mine).weight)
   }
 
-  /// A deposit of each store's share, the records and a statement.
-  func deposit(_ author: ParcelAuthor, isAll: Bool = false) -> Deposit {
-    var plan = Carrier.Plan()
-    plan.shares = author.logs.keys.sorted().map {
-      Deposit.Share(store: $0, above: [:], isEverything: isAll, policy: .standard)
-    }
-    (plan.needsRecords, plan.replaces) = (true, [ObjectName(Digest128 { _ in })])
-    var deposit = Deposit(handovers: author.reader.olderEpochs, under: author.reader.epoch?.id)
-    deposit.put(plan, [StatementGroup(Extent(fixture.store, entries: [:]))], author)
-    return deposit
+  /// A deposit of everything, with the records.
+  func deposit(_ author: ObjectAuthor) throws -> Deposit {
+    var all = author.reader
+    for (store, log) in author.logs { all.stores[store]?.vector = log.vector }
+    let planner = fixture.author(all, logs: author.logs)
+    let plan = CarrierPlan([], [], planner, mayTell: true, isAsked: false)
+    guard let plan else { throw BrokenFixture() }
+    return Deposit(plan, author)
   }
 
-  func next(_ deposit: inout Deposit, _ author: ParcelAuthor, seed: Int = 0) -> Deposit.Next {
+  func next(_ deposit: inout Deposit, _ author: ObjectAuthor, seed: Int = 0) -> Deposit.Next {
     var (timeKeeper, entropy) = (author.reader.timeKeeper, SeededEntropy(seed: UInt64(seed)))
     return deposit.next(by: author, clock: &timeKeeper, entropy: &entropy)
   }
 
-  func objects(_ deposit: Deposit, _ author: ParcelAuthor) -> [OutboundObject] {
+  func objects(_ deposit: Deposit, _ author: ObjectAuthor) -> [OutboundObject] {
     var (deposit, objects) = (deposit, [OutboundObject]())
     while case .put(let object) = next(&deposit, author, seed: objects.count) {
       objects.append(object)
@@ -52,81 +50,79 @@ struct DepositTests {
     return objects
   }
 
+  /// The records are larger than an object may be here: they go last.
   @Test(
     arguments: [
-      ([1, 2], 3, [[[1], [1, 2]]]), ([1, 2], 2, [[[1]], [[1, 2]]]),
-      ([5], 2, [[[1, 2]], [[3, 4]], [[5]]]),
+      ([1, 2], 3, [[[1], [1, 2]], []]), ([1, 2], 2, [[[1]], [[1, 2]], []]),
+      ([5], 2, [[[1, 2]], [[3, 4]], [[5]], []]),
     ] as [([UInt64], Int, [[[UInt64]]])])
-  func `large shares go in parcels of their own, and very large ones in parts`(
-    counts: [UInt64], part: Int, brought: [[[UInt64]]]
-  ) {
-    let author = author(counts, part: part)
-    for isAll in [false, true] {
-      let objects = objects(deposit(author, isAll: isAll), author)
-      #expect(objects.map { $0.batches.map { $0.changeSets.map(\.sequence) } } == brought)
-      // Only the last parcel has records and statements, and replaces others.
-      let (parcels, last) = (objects.map(\.parcel), objects.count - 1)
-      #expect(objects.indices.filter { !objects[$0].records.isEmpty } == [last])
-      #expect(parcels.indices.filter { parcels[$0].rosterDigest != nil } == [last])
-      #expect(parcels.indices.filter { !parcels[$0].statements.isEmpty } == [last])
-      #expect(parcels.indices.filter { !parcels[$0].replaces.isEmpty } == [last])
-      let isParted = counts == [5]
-      #expect(parcels.map(\.part.index) == (isParted ? [0, 1, 2] : parcels.map { _ in 0 }))
-      #expect(Set(parcels.map(\.part.group)).count == (isParted ? 1 : parcels.count))
-      for parcel in parcels {
-        #expect(parcel.part.isLast == (!isParted || parcel.part.index == last))
-        // The last part tells what all bring; an earlier one with everything, what it repairs.
-        for have in parcel.stores.map(\.have) {
-          #expect((have.vector[mine] != nil) == (parcel.part.isLast || isAll))
-          #expect((have.digest != nil) == (parcel.part.isLast || isAll))
-        }
-      }
+  func `an object holds as many shares as fit, and a large share goes in pieces`(
+    counts: [UInt64], most: Int, brought: [[[UInt64]]]
+  ) throws {
+    let author = author(counts, most: most)
+    let objects = objects(try deposit(author), author)
+    #expect(objects.map { $0.batches.map { $0.changeSets.map(\.sequence) } } == brought)
+    let (bodies, last) = (objects.map(\.body), objects.count - 1)
+    #expect(objects.indices.filter { !objects[$0].records.isEmpty } == [last])
+    #expect(objects.indices.filter { !objects[$0].seal.boxes.isEmpty } == [last])
+    #expect(bodies.indices.filter { bodies[$0].rosterDigest != nil } == [last])
+    #expect(Set(bodies.map(\.level)).count == 1)
+    let isLarge = counts == [5]
+    #expect(bodies.map(\.isPiece) == bodies.indices.map { isLarge && $0 < 2 })
+    if isLarge { #expect(bodies[2].pieces == objects[..<2].map(\.name).sorted()) }
+    for part in bodies.flatMap(\.parts) {
+      #expect(part.have.vector[mine] != nil && part.have.digest != nil)
     }
   }
 
-  @Test func `handovers follow the parcels, under the names of older epochs`() throws {
-    let (newest, older) = (fixture.newest, fixture.epoch)
-    let author = author([1], fixture.reader([:], epochs: [newest, older]))
-    var deposit = deposit(author)
-    let objects = objects(deposit, author)
-    let origins = objects.compactMap { $0.name.origin(among: [newest, older]) }
-    #expect(origins.map(\.kind) == [.parcel, .handover])
-    #expect(origins.map(\.epoch.id) == [newest.id, older.id])
-    #expect(objects[1].parcel.recipients == fixture.roster.sortedMembers.map(\.device))
-    let states: [KnownObject.State] = [
-      .counted(objects[0].parcel), .handover(objects[1].parcel, to: newest.id),
-    ]
-    for (seed, object) in objects.enumerated() {
-      _ = next(&deposit, author, seed: seed)
-      let noted = [objects[1 - seed].name, object.name, object.name].map {
-        deposit.stored($0, bytes: 5_000)
-      }
-      let known = KnownObject(
-        state: states[seed], epoch: origins[seed].epoch.id, bytes: 5_000,
-        firstSeen: author.reader.now.wallMilliseconds, isSeen: false)
-      #expect(noted == [nil, known, nil])
+  @Test func `an object with records opens for each member and the recovery key`() throws {
+    let author = author([1])
+    let object = try #require(objects(try deposit(author), author).last)
+    let sealed = SealedObject.seal(object.body.encoded(with: object.records), object.seal)
+    func open(_ keys: DeviceKeys) -> OpenedObject.Content {
+      ObjectOpener(
+        account: fixture.account, carrierKeys: fixture.carrierKeys, keys: keys, epochs: []
+      ).open(sealed, named: object.name).content
     }
-    guard case .done = next(&deposit, author) else { throw BrokenFixture() }
+    for keys in [fixture.creator, fixture.second] {
+      guard case .opened(let body, _) = open(keys) else { throw BrokenFixture() }
+      #expect(body == object.body)
+    }
+    guard case .foreign = open(fixture.revoked) else { throw BrokenFixture() }
+    // The recovery key alone leads to the keys, and opens the last box.
+    let outer = try #require(SealedObject.openOuter(sealed, with: fixture.carrierKeys))
+    #expect(outer.boxes.count == fixture.roster.sortedMembers.count + 1)
+    let recovery = fixture.fixture.recovery
+    #expect(CarrierKeys(recovery: recovery.boxPublicKey).place == fixture.carrierKeys.place)
+    let epoch = EpochKeys.open(
+      try #require(outer.boxes.last), of: outer.epoch, generation: 0, with: recovery.box)
+    #expect(epoch?.id == fixture.epoch.id)
   }
 
-  @Test func `a deposit that would be another answer ends`() {
+  @Test func `only what was under way is noted as put`() throws {
+    let author = author([1])
+    var deposit = try deposit(author)
+    guard case .put(let object) = next(&deposit, author) else { throw BrokenFixture() }
+    let noted = [fixture.carrierKeys, fixture.carrierKeys].map { _ in
+      deposit.stored(object.name, bytes: 5_000)
+    }
+    #expect(noted == [KnownObject(state: .taken(object.body, without: []), bytes: 5_000), nil])
+  }
+
+  @Test func `a deposit that would be another answer ends`() throws {
     var limits = Policy.standard
     limits.keys += 1
-    let cases: [(String, CarrierReader, isStale: Bool, isStaleAfterAll: Bool)] = [
-      ("nothing changed", fixture.reader([:]), false, false),
-      ("another epoch", fixture.reader([:], epochs: [fixture.newest]), true, true),
-      ("entries are withheld", fixture.reader([:], isWithholding: true), true, true),
-      ("limits, which matter to what is left", fixture.reader([:], policy: limits), true, false),
+    let cases: [(String, CarrierReader, isStale: Bool)] = [
+      ("nothing changed", fixture.reader([:]), false),
+      ("another epoch", fixture.reader([:], epoch: fixture.newest), true),
+      ("entries are withheld", fixture.reader([:], isWithholding: true), true),
+      ("limits", fixture.reader([:], policy: limits), true),
     ]
-    for (name, reader, isStale, isStaleAfterAll) in cases {
-      var deposit = deposit(author([1]))
-      for wanted in [isStale, isStaleAfterAll] {
-        var changed = deposit
-        let outcome = next(&changed, author([1], reader))
-        let isEnded = if case .stale = outcome { true } else { false }
-        #expect(isEnded == wanted, "\(name)")
-        _ = next(&deposit, author([1]))
-      }
+    for (name, reader, isStale) in cases {
+      var deposit = try deposit(author([1]))
+      let outcome = next(&deposit, author([1], reader))
+      let isEnded = if case .stale = outcome { true } else { false }
+      #expect(isEnded == isStale, "\(name)")
     }
   }
 }

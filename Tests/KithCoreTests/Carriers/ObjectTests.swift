@@ -24,87 +24,85 @@ struct ObjectTests {
   }
 
   @Test mutating func `members recognise a name, and a stranger makes none`() throws {
-    for kind in [ObjectName.Kind.parcel, .handover] {
-      let name = fixture.name(kind)
-      #expect(name.origin(among: [fixture.epoch])?.kind == kind)
-      #expect(ObjectName(name.description) == name)
-    }
-    let other = EpochKeys(secret: EpochSecret(random: &fixture.entropy), generation: 2)
-    let strange = ObjectName(.parcel, of: other, entropy: &fixture.entropy)
-    #expect(strange.origin(among: [fixture.epoch]) == nil)
-    #expect(ObjectName(fixture.name().description.uppercased()) == nil)
+    let (name, keys) = (fixture.name(), fixture.carrierKeys)
+    #expect(keys.made(name))
+    #expect(ObjectName(name.description) == name)
+    let others = CarrierKeys(recovery: fixture.second.boxPublicKey)
+    #expect(others.place != keys.place)
+    #expect(!keys.made(ObjectName(of: others, entropy: &fixture.entropy)))
+    #expect(ObjectName(name.description.uppercased()) == nil)
     #expect(ObjectName("name") == nil)
   }
 
-  @Test mutating func `a parcel comes back as it was put`() throws {
+  @Test mutating func `a body comes back as it was put`() throws {
     let chain = fixture.chain(fixture.creator)
-    var parcel = fixture.parcel(above: [chain: 1], through: [chain: 3])
-    parcel.replaces = [fixture.name(), fixture.name()].sorted()
-    parcel.rosterDigest = fixture.roster.digest
-    let decoded = try #require(Parcel.decode(parcel.encoded(), account: fixture.account))
-    #expect(decoded.parcel.stores == parcel.stores)
-    #expect(decoded.parcel.replaces == parcel.replaces)
-    #expect(decoded.parcel.rosterDigest == parcel.rosterDigest)
-    #expect(decoded.parcel.part == parcel.part)
+    var body = fixture.body(above: [chain: 1], through: [chain: 3], level: 7)
+    body.pieces = [fixture.name(), fixture.name()].sorted()
+    body.rosterDigest = fixture.roster.digest
+    body.time = ToldTime(reading: .zero, isSynchronised: true)
+    let decoded = try #require(
+      ObjectBody.decode(body.encoded(), account: fixture.account, epoch: fixture.epoch.id))
+    body.time = decoded.body.time
+    #expect(decoded.body == body)
     #expect(decoded.content.isEmpty)
+    body.level = UInt8(Limits.objectLevels + 1)
+    #expect(
+      ObjectBody.decode(body.encoded(), account: fixture.account, epoch: fixture.epoch.id) == nil)
   }
 
-  @Test func `cut and altered parcels are refused or differ`() {
-    let bytes = fixture.parcel(through: [fixture.chain(fixture.creator): 3]).encoded()
+  @Test func `cut and altered bodies are refused or differ`() {
+    let (account, epoch) = (fixture.account, fixture.epoch.id)
+    let bytes = fixture.body(through: [fixture.chain(fixture.creator): 3]).encoded()
     for count in 0..<bytes.count {
-      let cut = Parcel.decode(Array(bytes.prefix(count)), account: fixture.account)
-      #expect(cut?.parcel.encoded() != bytes)
+      let cut = ObjectBody.decode(Array(bytes.prefix(count)), account: account, epoch: epoch)
+      #expect(cut?.body.encoded() != bytes)
     }
-    #expect(Parcel.decode([0xFF, 0x07], account: fixture.account) == nil)
+    #expect(ObjectBody.decode([0xFF, 0x07], account: account, epoch: epoch) == nil)
   }
 
   @Test func `a sequence counts up to a header inside`() {
     let chain = fixture.chain(fixture.creator)
-    let parcel = fixture.parcel(above: [chain: 2], through: [chain: 1_000])
-    #expect(parcel.bounded(by: [], after: []).stores[0].have.vector == [chain: 2])
+    let body = fixture.body(above: [chain: 2], through: [chain: 1_000])
+    #expect(body.bounded(by: [], with: []).parts[0].have.vector == [chain: 2])
   }
 
-  @Test mutating func `a parcel opens for members, under its name, and unaltered`() throws {
+  @Test(arguments: [(2, false), (3, false), (4, true)] as [(UInt64, Bool)])
+  func `an object of this device shows a copy if it says more of its chain than was received`(
+    through: UInt64, saysMore: Bool
+  ) {
+    let chain = fixture.chain(fixture.creator)
+    let body = fixture.body(through: [chain: through, fixture.chain(fixture.second): 9])
+    #expect(body.saysMore(of: chain) { _ in 3 } == saysMore)
+  }
+
+  @Test mutating func `an object opens for members, under its name, and unaltered`() throws {
     let name = fixture.name()
-    let parcel = fixture.parcel(through: [:])
-    let sealed = SealedObject.seal(
-      parcel.encoded(), named: name, under: fixture.epoch, in: fixture.account,
-      by: fixture.creator, nonce: fixture.entropy.draw())
-    let opener = ObjectOpener(
-      account: fixture.account, keys: fixture.creator, epochs: fixture.keyring.newestFirst)
-    #expect(opener.open(sealed, named: name).facts?.author == fixture.creator.id)
-    #expect(opener.open(sealed, named: fixture.name()).facts == nil)
+    let seal = SealedObject.Seal(
+      name: name, account: fixture.account, carrierKeys: fixture.carrierKeys,
+      keys: fixture.creator, epoch: fixture.epoch,
+      nonces: (fixture.entropy.draw(), fixture.entropy.draw()))
+    let sealed = SealedObject.seal(fixture.body(through: [:]).encoded(), seal)
+    #expect(sealed.count == 4_096)
+    func opener(_ epochs: [EpochKeys]) -> ObjectOpener {
+      ObjectOpener(
+        account: fixture.account, carrierKeys: fixture.carrierKeys, keys: fixture.second,
+        epochs: epochs)
+    }
+    let member = opener(fixture.keyring.newestFirst)
+    #expect(member.open(sealed, named: name).facts?.author == fixture.creator.id)
+    #expect(member.open(sealed, named: fixture.name()).facts == nil)
     var altered = sealed
     altered[100] ^= 1
-    #expect(opener.open(altered, named: name).facts == nil)
-    #expect(opener.open(Array(sealed.dropLast()), named: name).facts == nil)
-    let stranger = ObjectOpener(account: fixture.account, keys: fixture.second, epochs: [])
-    #expect(stranger.open(sealed, named: name).facts == nil)
-  }
-
-  @Test mutating func `a handover opens for its recipients only`() throws {
-    let name = fixture.name(.handover)
-    let newest = EpochKeys(secret: EpochSecret(random: &fixture.entropy), generation: 2)
-    let box = newest.sealed(to: fixture.second.boxPublicKey, entropy: &fixture.entropy)
-    let inner = SealedObject.seal(
-      fixture.parcel(through: [:]).encoded(), named: name, under: newest, in: fixture.account,
-      by: fixture.creator, nonce: fixture.entropy.draw())
-    let sealed = Handover(to: newest.id, boxes: [try #require(box)], parcel: inner)
-      .sealed(under: fixture.epoch, nonce: fixture.entropy.draw())
-    func open(_ keys: DeviceKeys) -> OpenedObject.Content {
-      ObjectOpener(account: fixture.account, keys: keys, epochs: [fixture.epoch])
-        .open(sealed, named: name).content
+    #expect(member.open(altered, named: name).facts == nil)
+    #expect(member.open(Array(sealed.dropLast()), named: name).facts == nil)
+    guard case .foreign = opener([]).open(sealed, named: name).content else {
+      throw BrokenFixture()
     }
-    guard case .handover(let parcel, _, let to) = open(fixture.second) else {
-      Issue.record("it does not open")
-      return
-    }
-    #expect(parcel.author == fixture.creator.id)
-    #expect(to == newest.id)
-    // A device that was revoked has the older epoch, and no box.
-    guard case .unreadable = open(deviceKeys(3)) else {
-      Issue.record("it opens for a revoked device")
-      return
-    }
+    // A former member knows the outer layer, and puts other boxes there.
+    var outer = try #require(SealedObject.openOuter(sealed, with: fixture.carrierKeys))
+    outer.boxes = [[UInt8](repeating: 1, count: SealedSecret.boxBytes)]
+    let forged = fixture.carrierKeys.outer.seal(
+      outer.epoch.bytes + [0, 1] + outer.boxes[0] + outer.inner, nonce: fixture.entropy.draw())
+    #expect(member.open(forged, named: name).facts == nil)
   }
 }

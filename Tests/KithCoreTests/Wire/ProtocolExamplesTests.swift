@@ -257,42 +257,43 @@ import Testing
 
   @Test func `objects on a carrier`() throws {
     let title = "objects on a carrier"
-    #expect(try account.carrierPlace == pages.text(title, "place"))
+    let carrierKeys = CarrierKeys(recovery: recovery.boxPublicKey)
+    #expect(try carrierKeys.place == pages.text(title, "place"))
+    try expect(carrierKeys.names.withUnsafeBytes { Array($0) }, "name key", in: title)
+    try expect(carrierKeys.outer.withUnsafeBytes { Array($0) }, "outer key", in: title)
     try expect(epoch.carrierKey.withUnsafeBytes { Array($0) }, "carrier key", in: title)
-    try expect(epoch.carrierNameKey.withUnsafeBytes { Array($0) }, "name key", in: title)
     var entropy: any Entropy = Repeated(byte: 0x16)
-    let name = ObjectName(.parcel, of: epoch, entropy: &entropy)
-    try expect(name.bytes, "name of a parcel", in: title)
-    try expect(
-      ObjectName(.handover, of: epoch, entropy: &entropy).bytes, "name of a handover", in: title)
+    let name = ObjectName(of: carrierKeys, entropy: &entropy)
+    try expect(name.bytes, "name", in: title)
     var replica = StoreReplica(identifier: store, policy: .standard)
     _ = replica.merge(kept(try dark()))
     let have = StoreHave(
       store: store, vector: [chain: 1], digest: replica.digest(), policy: .standard)
-    var parcel = Parcel(by: laptop.id, at: clock(3))
-    parcel.stores = [Parcel.Store(have: have, above: [:])]
-    parcel.time = ToldTime(reading: clock(0), isSynchronised: true)
-    parcel.part.group = 0x1717_1717_1717_1717
-    let body = parcel.encoded(
+    var body = ObjectBody(by: laptop.id, at: clock(3), under: epoch.id)
+    body.parts = [ObjectBody.Part(have: have, above: [:])]
+    body.time = ToldTime(reading: clock(0), isSynchronised: true)
+    let bytes = body.encoded(
       with: Batch(store: store, changeSets: [try changeSet()]).messages())
-    try expect(body, "body of the parcel", in: title)
-    let signed = SealedObject.signedBytes(body, name, epoch.id, account)
+    try expect(bytes, "body", in: title)
+    let signed = SealedObject.signedBytes(bytes, name, epoch.id, account, [])
     try expect(laptop.signing.sign(signed).bytes, "signature", in: title)
     let object = SealedObject.seal(
-      body, named: name, under: epoch, in: account, by: laptop, nonce: entropy.draw())
+      bytes,
+      SealedObject.Seal(
+        name: name, account: account, carrierKeys: carrierKeys, keys: laptop, epoch: epoch,
+        nonces: (entropy.draw(), entropy.draw())))
     #expect(try String(object.count) == pages.text(title, "size of the object"))
     for (size, text) in [(4_097, "4,097"), (100_000, "100,000"), (5_000_000, "5,000,000")] {
       #expect(
         try String(SealedObject.paddedSize(size)) == pages.text(title, "size of \(text) bytes"))
     }
-    let opener = ObjectOpener(account: account, keys: laptop, epochs: [epoch])
-    guard case .parcel(let opened, _) = opener.open(object, named: name).content else {
+    let opener = ObjectOpener(
+      account: account, carrierKeys: carrierKeys, keys: laptop, epochs: [epoch])
+    guard case .opened(let opened, _) = opener.open(object, named: name).content else {
       Issue.record("the object does not open")
       return
     }
-    // Of a parcel that was read, the latest publishing clock inside counts.
-    parcel.clock = try changeSet().header.clock
-    #expect(opened == parcel)
+    #expect(opened == body)
   }
 
   @Test func `a handshake`() throws {

@@ -1051,9 +1051,8 @@ nonisolated struct WireDeviceAddresses: Sendable {
   init() {}
 }
 
-/// A device's object on a carrier: the data of a session with a peer that covers `above`. Signed,
-/// over "kith parcel v1", a zero byte, the account id, the epoch's id, the object's name and this.
-nonisolated struct WireParcel: Sendable {
+/// The signed body of an object on a carrier: the data of a session with a peer that covers `above`.
+nonisolated struct WireObjectBody: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
@@ -1064,26 +1063,20 @@ nonisolated struct WireParcel: Sendable {
   /// its hybrid clock
   var clock: UInt64 = 0
 
+  /// 0 to 24
+  var level: UInt32 = 0
+
   /// ascending by store
-  var carried: [WireCarried] = []
+  var parts: [WireObjectPart] = []
 
   /// 32, of the records inside; empty: none are
   var rosterDigest: Data = Data()
 
-  /// 8, random: the parts of one batch have the same
-  var group: Data = Data()
+  /// 16 each, ascending: names of objects that have the rest of the change sets
+  var pieces: Data = Data()
 
-  /// 0, 1, 2 …
-  var part: UInt32 = 0
-
-  /// in the last part how many there are; 0: another follows
-  var parts: UInt32 = 0
-
-  /// 16 each, ascending: names of parcels that this one replaces
-  var replaces: Data = Data()
-
-  /// 32 each, ascending; of a handover: who can open its epoch
-  var recipients: [Data] = []
+  /// it has change sets for the object that names it, and nothing else
+  var piece: Bool = false
 
   /// encoded Messages: Haves, then Records and Batches
   var messages: [Data] = []
@@ -1093,8 +1086,8 @@ nonisolated struct WireParcel: Sendable {
   init() {}
 }
 
-/// A store's part of a parcel. The Have's vector is what the reader covers afterwards.
-nonisolated struct WireCarried: Sendable {
+/// What an object has of a store. The Have's vector is what the reader covers afterwards.
+nonisolated struct WireObjectPart: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
@@ -1104,29 +1097,6 @@ nonisolated struct WireCarried: Sendable {
 
   /// what the reader must cover before
   var above: [WireVectorEntry] = []
-
-  /// merge all, whatever the vectors say, if the digests differ
-  var everything: Bool = false
-
-  var unknownFields = SwiftProtobuf.UnknownStorage()
-
-  init() {}
-}
-
-/// An object that leads from an older epoch to the newest.
-nonisolated struct WireHandover: Sendable {
-  // SwiftProtobuf.Message conformance is added in an extension below. See the
-  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
-  // methods supported on all messages.
-
-  /// 32, the newest epoch
-  var epoch: Data = Data()
-
-  /// 80 each: its secret, sealed to a member's box key
-  var boxes: [Data] = []
-
-  /// a parcel with all records, sealed under that epoch
-  var parcel: Data = Data()
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1294,28 +1264,19 @@ nonisolated struct WireStoredObject: Sendable {
   var bytes: UInt64 = 0
 
   /// Milliseconds since 1970; 0: no.
-  var firstSeen: UInt64 = 0
+  var seenSince: UInt64 = 0
 
   var missingSince: UInt64 = 0
 
   var unreadableSince: UInt64 = 0
 
-  /// 32, that its name belongs to
-  var epoch: Data = Data()
-
   var state: UInt32 = 0
 
-  /// an encoded Parcel without records and batches; empty: not opened
-  var parcel: Data = Data()
+  /// 32, under which it is sealed; empty: not opened
+  var epoch: Data = Data()
 
-  /// 32: the epoch that a handover leads to; empty: a parcel
-  var ledTo: Data = Data()
-
-  /// 32: of the circumstances under which part of it could not be taken in
-  var heldBack: Data = Data()
-
-  /// a listing showed it at its size
-  var seen: Bool = false
+  /// an encoded ObjectBody without records and batches; empty: not opened
+  var body: Data = Data()
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -3249,9 +3210,9 @@ nonisolated extension WireDeviceAddresses: SwiftProtobuf.Message, SwiftProtobuf.
   }
 }
 
-nonisolated extension WireParcel: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
-  static let protoMessageName: String = _protobuf_package + ".Parcel"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{1}clock\0\u{1}carried\0\u{3}roster_digest\0\u{1}group\0\u{1}part\0\u{1}parts\0\u{1}replaces\0\u{1}recipients\0\u{1}messages\0")
+nonisolated extension WireObjectBody: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".ObjectBody"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{1}clock\0\u{1}level\0\u{1}parts\0\u{3}roster_digest\0\u{1}pieces\0\u{1}piece\0\u{1}messages\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3261,14 +3222,12 @@ nonisolated extension WireParcel: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularBytesField(value: &self.device) }()
       case 2: try { try decoder.decodeSingularFixed64Field(value: &self.clock) }()
-      case 3: try { try decoder.decodeRepeatedMessageField(value: &self.carried) }()
-      case 4: try { try decoder.decodeSingularBytesField(value: &self.rosterDigest) }()
-      case 5: try { try decoder.decodeSingularBytesField(value: &self.group) }()
-      case 6: try { try decoder.decodeSingularUInt32Field(value: &self.part) }()
-      case 7: try { try decoder.decodeSingularUInt32Field(value: &self.parts) }()
-      case 8: try { try decoder.decodeSingularBytesField(value: &self.replaces) }()
-      case 9: try { try decoder.decodeRepeatedBytesField(value: &self.recipients) }()
-      case 10: try { try decoder.decodeRepeatedBytesField(value: &self.messages) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.level) }()
+      case 4: try { try decoder.decodeRepeatedMessageField(value: &self.parts) }()
+      case 5: try { try decoder.decodeSingularBytesField(value: &self.rosterDigest) }()
+      case 6: try { try decoder.decodeSingularBytesField(value: &self.pieces) }()
+      case 7: try { try decoder.decodeSingularBoolField(value: &self.piece) }()
+      case 8: try { try decoder.decodeRepeatedBytesField(value: &self.messages) }()
       default: break
       }
     }
@@ -3281,52 +3240,44 @@ nonisolated extension WireParcel: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.clock != 0 {
       try visitor.visitSingularFixed64Field(value: self.clock, fieldNumber: 2)
     }
-    if !self.carried.isEmpty {
-      try visitor.visitRepeatedMessageField(value: self.carried, fieldNumber: 3)
+    if self.level != 0 {
+      try visitor.visitSingularUInt32Field(value: self.level, fieldNumber: 3)
+    }
+    if !self.parts.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.parts, fieldNumber: 4)
     }
     if !self.rosterDigest.isEmpty {
-      try visitor.visitSingularBytesField(value: self.rosterDigest, fieldNumber: 4)
+      try visitor.visitSingularBytesField(value: self.rosterDigest, fieldNumber: 5)
     }
-    if !self.group.isEmpty {
-      try visitor.visitSingularBytesField(value: self.group, fieldNumber: 5)
+    if !self.pieces.isEmpty {
+      try visitor.visitSingularBytesField(value: self.pieces, fieldNumber: 6)
     }
-    if self.part != 0 {
-      try visitor.visitSingularUInt32Field(value: self.part, fieldNumber: 6)
-    }
-    if self.parts != 0 {
-      try visitor.visitSingularUInt32Field(value: self.parts, fieldNumber: 7)
-    }
-    if !self.replaces.isEmpty {
-      try visitor.visitSingularBytesField(value: self.replaces, fieldNumber: 8)
-    }
-    if !self.recipients.isEmpty {
-      try visitor.visitRepeatedBytesField(value: self.recipients, fieldNumber: 9)
+    if self.piece != false {
+      try visitor.visitSingularBoolField(value: self.piece, fieldNumber: 7)
     }
     if !self.messages.isEmpty {
-      try visitor.visitRepeatedBytesField(value: self.messages, fieldNumber: 10)
+      try visitor.visitRepeatedBytesField(value: self.messages, fieldNumber: 8)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
-  static func ==(lhs: WireParcel, rhs: WireParcel) -> Bool {
+  static func ==(lhs: WireObjectBody, rhs: WireObjectBody) -> Bool {
     if lhs.device != rhs.device {return false}
     if lhs.clock != rhs.clock {return false}
-    if lhs.carried != rhs.carried {return false}
-    if lhs.rosterDigest != rhs.rosterDigest {return false}
-    if lhs.group != rhs.group {return false}
-    if lhs.part != rhs.part {return false}
+    if lhs.level != rhs.level {return false}
     if lhs.parts != rhs.parts {return false}
-    if lhs.replaces != rhs.replaces {return false}
-    if lhs.recipients != rhs.recipients {return false}
+    if lhs.rosterDigest != rhs.rosterDigest {return false}
+    if lhs.pieces != rhs.pieces {return false}
+    if lhs.piece != rhs.piece {return false}
     if lhs.messages != rhs.messages {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
 }
 
-nonisolated extension WireCarried: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
-  static let protoMessageName: String = _protobuf_package + ".Carried"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}above\0\u{1}everything\0")
+nonisolated extension WireObjectPart: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".ObjectPart"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}above\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3336,7 +3287,6 @@ nonisolated extension WireCarried: SwiftProtobuf.Message, SwiftProtobuf._Message
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.store) }()
       case 2: try { try decoder.decodeRepeatedMessageField(value: &self.above) }()
-      case 3: try { try decoder.decodeSingularBoolField(value: &self.everything) }()
       default: break
       }
     }
@@ -3349,56 +3299,12 @@ nonisolated extension WireCarried: SwiftProtobuf.Message, SwiftProtobuf._Message
     if !self.above.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.above, fieldNumber: 2)
     }
-    if self.everything != false {
-      try visitor.visitSingularBoolField(value: self.everything, fieldNumber: 3)
-    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
-  static func ==(lhs: WireCarried, rhs: WireCarried) -> Bool {
+  static func ==(lhs: WireObjectPart, rhs: WireObjectPart) -> Bool {
     if lhs.store != rhs.store {return false}
     if lhs.above != rhs.above {return false}
-    if lhs.everything != rhs.everything {return false}
-    if lhs.unknownFields != rhs.unknownFields {return false}
-    return true
-  }
-}
-
-nonisolated extension WireHandover: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
-  static let protoMessageName: String = _protobuf_package + ".Handover"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}epoch\0\u{1}boxes\0\u{1}parcel\0")
-
-  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try { try decoder.decodeSingularBytesField(value: &self.epoch) }()
-      case 2: try { try decoder.decodeRepeatedBytesField(value: &self.boxes) }()
-      case 3: try { try decoder.decodeSingularBytesField(value: &self.parcel) }()
-      default: break
-      }
-    }
-  }
-
-  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    if !self.epoch.isEmpty {
-      try visitor.visitSingularBytesField(value: self.epoch, fieldNumber: 1)
-    }
-    if !self.boxes.isEmpty {
-      try visitor.visitRepeatedBytesField(value: self.boxes, fieldNumber: 2)
-    }
-    if !self.parcel.isEmpty {
-      try visitor.visitSingularBytesField(value: self.parcel, fieldNumber: 3)
-    }
-    try unknownFields.traverse(visitor: &visitor)
-  }
-
-  static func ==(lhs: WireHandover, rhs: WireHandover) -> Bool {
-    if lhs.epoch != rhs.epoch {return false}
-    if lhs.boxes != rhs.boxes {return false}
-    if lhs.parcel != rhs.parcel {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3687,7 +3593,7 @@ nonisolated extension WireStoredPastValue: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireStoredObject: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredObject"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}bytes\0\u{3}first_seen\0\u{3}missing_since\0\u{3}unreadable_since\0\u{1}epoch\0\u{1}state\0\u{1}parcel\0\u{3}led_to\0\u{3}held_back\0\u{1}seen\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}bytes\0\u{3}seen_since\0\u{3}missing_since\0\u{3}unreadable_since\0\u{1}state\0\u{1}epoch\0\u{1}body\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3696,15 +3602,12 @@ nonisolated extension WireStoredObject: SwiftProtobuf.Message, SwiftProtobuf._Me
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularUInt64Field(value: &self.bytes) }()
-      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.firstSeen) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.seenSince) }()
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self.missingSince) }()
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.unreadableSince) }()
-      case 5: try { try decoder.decodeSingularBytesField(value: &self.epoch) }()
-      case 6: try { try decoder.decodeSingularUInt32Field(value: &self.state) }()
-      case 7: try { try decoder.decodeSingularBytesField(value: &self.parcel) }()
-      case 8: try { try decoder.decodeSingularBytesField(value: &self.ledTo) }()
-      case 9: try { try decoder.decodeSingularBytesField(value: &self.heldBack) }()
-      case 10: try { try decoder.decodeSingularBoolField(value: &self.seen) }()
+      case 5: try { try decoder.decodeSingularUInt32Field(value: &self.state) }()
+      case 6: try { try decoder.decodeSingularBytesField(value: &self.epoch) }()
+      case 7: try { try decoder.decodeSingularBytesField(value: &self.body) }()
       default: break
       }
     }
@@ -3714,8 +3617,8 @@ nonisolated extension WireStoredObject: SwiftProtobuf.Message, SwiftProtobuf._Me
     if self.bytes != 0 {
       try visitor.visitSingularUInt64Field(value: self.bytes, fieldNumber: 1)
     }
-    if self.firstSeen != 0 {
-      try visitor.visitSingularUInt64Field(value: self.firstSeen, fieldNumber: 2)
+    if self.seenSince != 0 {
+      try visitor.visitSingularUInt64Field(value: self.seenSince, fieldNumber: 2)
     }
     if self.missingSince != 0 {
       try visitor.visitSingularUInt64Field(value: self.missingSince, fieldNumber: 3)
@@ -3723,38 +3626,26 @@ nonisolated extension WireStoredObject: SwiftProtobuf.Message, SwiftProtobuf._Me
     if self.unreadableSince != 0 {
       try visitor.visitSingularUInt64Field(value: self.unreadableSince, fieldNumber: 4)
     }
-    if !self.epoch.isEmpty {
-      try visitor.visitSingularBytesField(value: self.epoch, fieldNumber: 5)
-    }
     if self.state != 0 {
-      try visitor.visitSingularUInt32Field(value: self.state, fieldNumber: 6)
+      try visitor.visitSingularUInt32Field(value: self.state, fieldNumber: 5)
     }
-    if !self.parcel.isEmpty {
-      try visitor.visitSingularBytesField(value: self.parcel, fieldNumber: 7)
+    if !self.epoch.isEmpty {
+      try visitor.visitSingularBytesField(value: self.epoch, fieldNumber: 6)
     }
-    if !self.ledTo.isEmpty {
-      try visitor.visitSingularBytesField(value: self.ledTo, fieldNumber: 8)
-    }
-    if !self.heldBack.isEmpty {
-      try visitor.visitSingularBytesField(value: self.heldBack, fieldNumber: 9)
-    }
-    if self.seen != false {
-      try visitor.visitSingularBoolField(value: self.seen, fieldNumber: 10)
+    if !self.body.isEmpty {
+      try visitor.visitSingularBytesField(value: self.body, fieldNumber: 7)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   static func ==(lhs: WireStoredObject, rhs: WireStoredObject) -> Bool {
     if lhs.bytes != rhs.bytes {return false}
-    if lhs.firstSeen != rhs.firstSeen {return false}
+    if lhs.seenSince != rhs.seenSince {return false}
     if lhs.missingSince != rhs.missingSince {return false}
     if lhs.unreadableSince != rhs.unreadableSince {return false}
-    if lhs.epoch != rhs.epoch {return false}
     if lhs.state != rhs.state {return false}
-    if lhs.parcel != rhs.parcel {return false}
-    if lhs.ledTo != rhs.ledTo {return false}
-    if lhs.heldBack != rhs.heldBack {return false}
-    if lhs.seen != rhs.seen {return false}
+    if lhs.epoch != rhs.epoch {return false}
+    if lhs.body != rhs.body {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,0 +1,106 @@
+internal import KithCrypto
+
+/// What objects bring together.
+struct Brought {
+  private let reader: CarrierReader
+  /// The vectors that a device covers with these objects if it starts from nothing; stores are
+  /// independent of each other.
+  private(set) var reached: [StoreIdentifier: [ChainID: UInt64]] = [:]
+  /// Parts above what is not reached.
+  private var pending: [StoreIdentifier: [ObjectBody.Part]] = [:]
+  /// Parts that tell this device's state.
+  private var told: [StoreIdentifier: [ObjectBody.Part]] = [:]
+  private(set) var said: [ObjectBody.SaidName: ObjectBody.Said] = [:]
+  private var generation: UInt8?
+  /// Whether an object has this device's records.
+  private(set) var hasRecords = false
+
+  init(_ reader: CarrierReader) { self.reader = reader }
+
+  init(by objects: [CarrierObjects.Counted], _ reader: CarrierReader) {
+    self.init(reader)
+    for object in objects { add(object) }
+  }
+
+  /// - Complexity: O(*p* · *c*) in the parts that are pending and their chains, mostly none.
+  mutating func add(_ object: CarrierObjects.Counted) {
+    for part in object.parts {
+      add(part)
+      if reader.stores[part.store]?.isTold(by: part) == true {
+        told[part.store, default: []].append(part)
+      }
+    }
+    said.merge(reader.said(by: object.body), uniquingKeysWith: ObjectBody.Said.later)
+    generation = max(generation ?? 0, object.body.reading.generation)
+    hasRecords = hasRecords || object.body.rosterDigest == reader.rosterDigest
+  }
+
+  private mutating func add(_ part: ObjectBody.Part) {
+    let store = part.store
+    guard reader.contains(part.above, in: reached[store] ?? [:], of: store) else {
+      if pending[store]?.count ?? 0 < Limits.pendingParts {
+        pending[store, default: []].append(part)
+      }
+      return
+    }
+    var ready = [part]
+    while let next = ready.popLast() {
+      reached[store, default: [:]].merge(next.have.vector, uniquingKeysWith: max)
+      let above = reached[store] ?? [:]
+      ready += (pending[store] ?? []).filter { reader.contains($0.above, in: above, of: store) }
+      pending[store]?.removeAll { reader.contains($0.above, in: above, of: store) }
+    }
+  }
+
+  /// Whether this device's generation of clocks, or a later one, is told.
+  var hasGeneration: Bool { generation.map { $0 >= reader.timeKeeper.generation } ?? false }
+
+  func reaches(_ part: ObjectBody.Part) -> Bool {
+    reader.contains(part.have.vector, in: reached[part.store] ?? [:], of: part.store)
+  }
+
+  /// Whether all that this device covers of a store is reached.
+  func reachesAll(of store: StoreIdentifier) -> Bool {
+    reader.isWithin(reached[store] ?? [:], store)
+  }
+
+  /// Whether the objects tell this device's state of a store. A device below its horizon is not
+  /// believed by others; it tells its state only until another one does.
+  func tells(_ store: StoreIdentifier, fromNothing: Bool = false, isBelow: Bool) -> Bool {
+    told[store]?.contains { part in
+      (part.isFromNothing || !fromNothing) && (!part.have.isBelow || isBelow)
+    } == true
+  }
+
+  func tells(_ store: StoreIdentifier) -> Bool { told[store] != nil }
+
+  /// Whether the objects bring all that another object has. `opensForAll`: objects have the records
+  /// and boxes.
+  func bring(_ body: ObjectBody, opensForAll: Bool) -> Bool {
+    let hasParts = body.parts.allSatisfy { part in
+      guard let own = reader.stores[part.store], own.policy == part.have.policy,
+        reaches(part)
+      else { return false }
+      return !own.isTold(by: part)
+        || tells(part.store, fromNothing: part.isFromNothing, isBelow: part.have.isBelow)
+    }
+    let hasStatements = reader.said(by: body).allSatisfy { name, said in
+      self.said[name].map { $0.age >= said.age } == true
+    }
+    let hasRecords =
+      body.rosterDigest == nil
+      || (body.rosterDigest == reader.rosterDigest ? self.hasRecords : opensForAll)
+    let isNewest = body.reading.generation >= reader.timeKeeper.generation
+    return hasParts && hasStatements && hasRecords && (!isNewest || hasGeneration)
+  }
+}
+
+extension CarrierReader {
+  /// The statements in an object that count: those of members, whose clocks are not refuted.
+  fileprivate func said(by body: ObjectBody) -> [ObjectBody.SaidName: ObjectBody.Said] {
+    let members = Set(roster.sortedMembers.lazy.map(\.device.shortName))
+    return body.said.filter {
+      members.contains($0.key.device) && !timeKeeper.refutes($0.value.age.started)
+    }
+  }
+}

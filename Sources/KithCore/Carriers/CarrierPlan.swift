@@ -1,0 +1,113 @@
+internal import KithCrypto
+
+/// What a device puts on a carrier in one turn: in the lowest level that can hold it, all that the
+/// objects of higher levels do not bring (`Docs/Protocol/carriers.md`, "Turns").
+struct CarrierPlan {
+  var level: UInt8 = 0
+  var shares: [Deposit.Share] = []
+  var statements: [Statement] = []
+  var hasRecords = false
+
+  /// Nil: nothing is lacking. `mayTell`: a statement or a state alone is reason enough; `isAsked`:
+  /// this device's own is.
+  init?(
+    _ objects: [CarrierObjects.Counted], _ statements: [Statement], _ author: ObjectAuthor,
+    mayTell: Bool, isAsked: Bool
+  ) {
+    let reader = author.reader
+    let all = Brought(by: objects, reader)
+    let odd = Self.odd(objects, reader)
+    let stores = reader.stores.filter { !$0.value.vector.isEmpty }
+    let isLacking =
+      !odd.isEmpty || !all.hasRecords || !all.hasGeneration
+      || stores.contains { store, own in
+        // Devices that are below their horizon wait to hear of this state.
+        !all.reachesAll(of: store)
+          || all.tells(store) && !all.tells(store, isBelow: own.horizon.isBelow)
+      }
+    if !isLacking {
+      let untold = stores.contains { !all.tells($0.key, isBelow: $0.value.horizon.isBelow) }
+      let unsaid = statements.filter { all.lacks($0, of: reader) }
+      guard
+        mayTell && (untold || !unsaid.isEmpty)
+          || isAsked && unsaid.contains(where: { $0.device == reader.device })
+      else { return nil }
+    }
+    // What objects above each level bring.
+    var brought = Brought(reader)
+    var above = [Brought](repeating: brought, count: Limits.objectLevels + 1)
+    var rest = objects[...]
+    for level in above.indices.reversed() {
+      while let next = rest.first, next.body.level > level {
+        brought.add(next)
+        rest = rest.dropFirst()
+      }
+      above[level] = brought
+    }
+    for level in above.indices {
+      fill(with: above[level], statements, odd, author)
+      self.level = UInt8(level)
+      if size(author) <= author.levelBytes << level { return }
+    }
+  }
+
+  /// The stores of which an object has this device's vector and another state, unless one from
+  /// nothing has this device's. All of them is put.
+  private static func odd(
+    _ objects: [CarrierObjects.Counted], _ reader: CarrierReader
+  ) -> Set<StoreIdentifier> {
+    let parts = objects.flatMap(\.parts)
+    return Set(parts.lazy.filter(reader.isOdd).map(\.store)).filter { store in
+      !parts.contains {
+        $0.store == store && $0.isFromNothing && reader.stores[store]?.isTold(by: $0) == true
+      }
+    }
+  }
+
+  private mutating func fill(
+    with brought: Brought, _ statements: [Statement], _ odd: Set<StoreIdentifier>,
+    _ author: ObjectAuthor
+  ) {
+    let reader = author.reader
+    shares = []
+    for (store, own) in reader.stores.sorted(by: { $0.key < $1.key }) where !own.vector.isEmpty {
+      var share = Deposit.Share(store: store, above: [:], policy: own.policy)
+      if !odd.contains(store) {
+        guard !brought.reachesAll(of: store) else {
+          guard !brought.tells(store, isBelow: own.horizon.isBelow) else { continue }
+          share.above = own.vector
+          shares.append(share)
+          continue
+        }
+        for (chain, sequence) in brought.reached[store] ?? [:] {
+          share.above[chain] = own.vector[chain].map { min($0, sequence) }
+        }
+      }
+      shares.append(share)
+    }
+    self.statements = statements.filter { brought.lacks($0, of: reader) }
+    hasRecords = !brought.hasRecords
+  }
+
+  /// About how many bytes it takes.
+  private func size(_ author: ObjectAuthor) -> Int {
+    let data = shares.reduce(SealedObject.overhead + 100) { sum, share in
+      let chains = share.above.count + (author.reader.stores[share.store]?.vector.count ?? 0)
+      return sum + 300 + 48 * chains + author.bytes(of: share)
+    }
+    let said = StatementGroup.groups(of: statements).reduce(0) { $0 + $1.sizeBound }
+    return data + said + (hasRecords ? author.recordBytes : 0)
+  }
+}
+
+extension Brought {
+  /// Whether no object tells a member's statement as late. A process that covers what an earlier one
+  /// said need not repeat it.
+  fileprivate func lacks(_ statement: Statement, of reader: CarrierReader) -> Bool {
+    guard reader.roster.isMember(statement.device) else { return false }
+    let name = ObjectBody.SaidName(store: statement.store, device: statement.device.shortName)
+    guard let said = said[name] else { return true }
+    return said.age < statement.age
+      && !(statement.device == reader.device && said.extent == statement.extent)
+  }
+}

@@ -1,0 +1,123 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// What a device puts, without making it.
+struct CarrierPlanTests {
+  let fixture: CarrierFixture
+  let mine: ChainID
+  let digest = CarrierFixture.digest
+
+  init() throws {
+    fixture = try CarrierFixture()
+    mine = fixture.chain(fixture.creator)
+  }
+
+  /// The creator, with so many change sets in the first store.
+  func author(_ count: UInt64 = 3, levelBytes: Int = 4_096, isBelow: Bool = false) -> ObjectAuthor {
+    var log = ChangeSetLog()
+    for sequence in 1...count { log.insert(unsigned(sequence, of: mine)) }
+    _ = log.cover(mine, through: count)
+    var reader = fixture.reader([mine: count])
+    reader.stores[fixture.store]?.horizon.isBelow = isBelow
+    return fixture.author(reader, logs: [fixture.store: log], levelBytes: levelBytes)
+  }
+
+  /// A body with the records, of the present generation.
+  func body(
+    _ through: UInt64, above: UInt64 = 0, level: UInt8 = 0, digest: Digest256? = nil,
+    hasRecords: Bool = true
+  ) -> ObjectBody {
+    var body = fixture.body(
+      above: above > 0 ? [mine: above] : [:], through: [mine: through], level: level,
+      digest: digest)
+    if hasRecords { body.rosterDigest = fixture.roster.digest }
+    let generation = fixture.reader([:]).timeKeeper.generation
+    body.time = ToldTime(
+      reading: HybridTime(generation: generation, milliseconds: 0), isSynchronised: true)
+    return body
+  }
+
+  func plan(
+    _ bodies: [ObjectBody], _ author: ObjectAuthor, mayTell: Bool = false, isAsked: Bool = false
+  ) -> CarrierPlan? {
+    var (fixture, objects) = (fixture, CarrierObjects())
+    for body in bodies { objects[fixture.name()] = fixture.known(body) }
+    return CarrierPlan(
+      objects.counting(for: author.reader), [], author, mayTell: mayTell, isAsked: isAsked)
+  }
+
+  @Test func `something is put if the objects lack it`() {
+    let another = Blake2b.digest256([2])
+    var below = body(3, digest: digest)
+    below.parts[0].have.isBelow = true
+    let cases: [(String, [ObjectBody], mayTell: Bool, above: UInt64?, hasRecords: Bool?)] = [
+      ("nothing is there", [], false, 0, true),
+      ("less is there", [body(2, level: 1)], false, 2, false),
+      ("all is there", [body(3, digest: digest)], true, nil, nil),
+      ("more is there", [body(4)], false, nil, nil),
+      ("no object tells the state", [body(3, level: 1)], true, 3, false),
+      ("no object tells the state, and it is early", [body(3, level: 1)], false, nil, nil),
+      ("an object tells another state", [body(3, level: 1, digest: another)], false, 0, false),
+      (
+        "another state, and this one from nothing",
+        [body(3, digest: another), body(3, digest: digest)], true, nil, nil
+      ),
+      (
+        "another state, and this one not from nothing",
+        [body(3, level: 1, digest: another), body(3, above: 3, level: 1, digest: digest)], false,
+        0, false
+      ),
+      ("no object has the records", [body(3, level: 1, hasRecords: false)], false, 3, true),
+      ("only a device below its horizon tells the state", [below], false, 0, true),
+    ]
+    for (name, bodies, mayTell, above, hasRecords) in cases {
+      let plan = plan(bodies, author(), mayTell: mayTell)
+      #expect(plan?.shares.first.map { $0.above[mine] ?? 0 } == above, "\(name)")
+      #expect(plan?.hasRecords == hasRecords, "\(name)")
+    }
+    #expect(plan([below], author(isBelow: true), mayTell: true) == nil)
+  }
+
+  /// A change set takes about 300 bytes here, and the records go to a higher level.
+  @Test func `an object goes into the lowest level that can hold what higher ones lack`() {
+    let records = body(0, level: 20)
+    func put(_ bodies: [ObjectBody], _ count: UInt64) -> [UInt64] {
+      let plan = plan(bodies + [records], author(count, levelBytes: 1_500))
+      return plan.map { [UInt64($0.level), $0.shares.first?.above[mine] ?? 0] } ?? []
+    }
+    #expect(put([], 1) == [0, 0])
+    // Of level 0 nothing counts: the new object brings that as well.
+    #expect(put([body(1)], 2) == [0, 0])
+    let levels = (1...40 as ClosedRange<UInt64>).map { put([], $0)[0] }
+    #expect(levels == levels.sorted() && levels[39] > 1)
+    // What a higher level has stays there.
+    #expect(put([body(39, level: 5)], 40) == [0, 39])
+    #expect(put([body(20, level: 5), body(39, above: 20, level: 0)], 40)[1] == 20)
+  }
+
+  /// The own statement changes with each vector, those of others not.
+  @Test func `statements alone are put now and then, or if somebody asks`() throws {
+    let author = author()
+    let objects = [body(3, digest: digest)]
+    func plan(_ keys: DeviceKeys, mayTell: Bool, isAsked: Bool) -> CarrierPlan? {
+      var (fixture, known) = (fixture, CarrierObjects())
+      for body in objects { known[fixture.name()] = fixture.known(body) }
+      let extent = Extent(
+        fixture.store, digest: Extent.digest(of: [mine: 3]), entries: [mine: 3])
+      let age = StatementAge(started: HybridTime(rawValue: 1), number: 1)
+      let statement = Statement(extent, age: age, account: fixture.account, keys: keys)
+      return CarrierPlan(
+        known.counting(for: author.reader), [statement], author, mayTell: mayTell,
+        isAsked: isAsked)
+    }
+    for (keys, mayTell, isAsked, isPut) in [
+      (fixture.creator, false, false, false), (fixture.creator, true, false, true),
+      (fixture.creator, false, true, true), (fixture.second, true, false, true),
+      (fixture.second, false, true, false), (fixture.revoked, true, true, false),
+    ] {
+      #expect((plan(keys, mayTell: mayTell, isAsked: isAsked)?.statements.count == 1) == isPut)
+    }
+  }
+}
