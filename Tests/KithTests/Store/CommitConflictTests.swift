@@ -158,8 +158,8 @@ struct CommitConflictTests {
     await #expect(throws: Stop.self) {
       try await store.commit {
         runs += 1
-        if $0[.count] > 0 { throw Stop() }
         $0.set(true, forKey: "written")
+        if $0[.count] > 0 { throw Stop() }
         try store.set(1, for: .count)
       }
     }
