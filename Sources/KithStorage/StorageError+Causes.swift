@@ -53,6 +53,13 @@ extension StorageError {
       message: "written by a newer Kith (schema \(found), this one knows \(known)); upgrade kith")
   }
 
+  static func olderSchema(_ path: String) -> Self {
+    Self(
+      code: .olderSchema, path: path,
+      message: "written by a version before the first release, which this one does not read; "
+        + "create or join an account in another directory")
+  }
+
   static func closed(_ path: String) -> Self {
     Self(code: .inputOutput, path: path, message: "the device was closed; open it again")
   }

@@ -5,10 +5,10 @@ import Testing
 /// The data that a crash leaves on a disk of the simulator.
 @Suite struct SimulatedDiskTests {
   private let first: [Mutation] = [
-    .setClock(HybridTime(rawValue: 1)), .setIncarnation(Incarnation(rawValue: 7)),
+    .put(.clock, HybridTime(rawValue: 1).row), .put(.incarnation, Incarnation(rawValue: 7).row),
   ]
   private let second: [Mutation] = [
-    .setClock(HybridTime(rawValue: 2)), .setIncarnation(Incarnation(rawValue: 8)),
+    .put(.clock, HybridTime(rawValue: 2).row), .put(.incarnation, Incarnation(rawValue: 8).row),
   ]
 
   @Test(arguments: 0...1) func `a torn commit is not there, and those before it are`(
@@ -55,7 +55,9 @@ import Testing
 
   @Test func `a long log is checkpointed, and says the same`() throws {
     let disk = SimulatedDisk()
-    for number in UInt64(1)...200 { try disk.commit([.setClock(HybridTime(rawValue: number))]) }
+    for number in UInt64(1)...200 {
+      try disk.commit([.put(.clock, HybridTime(rawValue: number).row)])
+    }
     disk.crash(writing: first, written: 1)
     #expect(try disk.load().clock == HybridTime(rawValue: 200))
   }

@@ -9,6 +9,21 @@ import Testing
   let store = MutationSource.stores[0]
   let device = DeviceID { $0.copyBytes(from: [UInt8](repeating: 7, count: 32)) }
   let incarnation = Incarnation(rawValue: .max)
+  var chain: ChainID { ChainID(device: device, incarnation: incarnation) }
+
+  func header(_ sequence: UInt64, _ header: UInt8 = 1) -> Mutation {
+    .put(
+      .store(store, .changeSet(reference(sequence))),
+      StoredChangeSet(header: [header], signature: [header]).row)
+  }
+
+  func entry(_ sequence: UInt64, _ index: UInt32, _ box: [UInt8]) -> Mutation {
+    .put(.store(store, .entry(reference(sequence), index)), box)
+  }
+
+  func gone(_ sequence: UInt64, _ index: UInt32) -> Mutation {
+    .remove(.store(store, .entry(reference(sequence), index)))
+  }
 
   func reference(_ sequence: UInt64) -> ChangeSetReference {
     ChangeSetReference(
@@ -26,21 +41,24 @@ import Testing
     try backend.withSubject { subject in
       #expect(try subject.storage.load() == Snapshot())
       try subject.storage.commit([
-        .setClock(HybridTime(rawValue: .max)), .setIncarnation(incarnation),
-        .setKeepsHistory(false),
-        .putRecord(digest, [1, 2]), .setAddresses(device, ["b:1", "a:2"]),
-        .putStore(store, policy),
-        .putHeader(store, reference(1), header: [3], signature: [4]),
-        .putEntry(store, reference(1), index: .max, box: []),
-        .putEntry(store, reference(1), index: 0, box: [5]),
-        .putHeader(store, reference(1 << 53), header: [6], signature: [7]),
-        .setVector(store, device, incarnation, .max), .setOpened(store),
-        .setAdopted(store, HybridTime(rawValue: .max - 1)),
-        .setLost(store, device, incarnation, 5), .dropDamaged,
-        .setLoss(store, StoreLoss(changeSets: 2, entries: 9, isAccepted: true)),
-        .setHorizon(store, horizon),
-        .putDraft(store, .max, [8]), .putRefusal(store, 1, []),
-        .putPastValue(store, .max, [9]),
+        .put(.clock, HybridTime(rawValue: .max).row), .put(.incarnation, incarnation.row),
+        .put(.keepsHistory, [0]),
+        .put(.record(digest), [1, 2]), .addresses(device, ["b:1", "a:2"]),
+        .put(.store(store, .policy), policy.row),
+        .put(
+          .store(store, .changeSet(reference(1))), StoredChangeSet(header: [3], signature: [4]).row),
+        .put(.store(store, .entry(reference(1), .max)), []),
+        entry(1, 0, [5]),
+        .put(
+          .store(store, .changeSet(reference(1 << 53))),
+          StoredChangeSet(header: [6], signature: [7]).row),
+        .put(.store(store, .vector(chain)), UInt64.max.row), .put(.store(store, .opened), [1]),
+        .put(.store(store, .adopted), HybridTime(rawValue: .max - 1).row),
+        .put(.store(store, .lost(chain)), UInt64(5).row), .remove(.damaged),
+        .put(.store(store, .loss), StoreLoss(rows: 9, isAccepted: true).row),
+        .put(.store(store, .horizon), horizon.row),
+        .put(.store(store, .draft(.max)), [8]), .put(.store(store, .refusal(1)), []),
+        .put(.store(store, .pastValue(.max)), [9]),
       ])
       var expected = Snapshot()
       expected.clock = HybridTime(rawValue: .max)
@@ -49,11 +67,11 @@ import Testing
       expected.records = [digest: [1, 2]]
       expected.addresses = [device: ["b:1", "a:2"]]
       var stored = StoredStore(policy: policy)
-      stored.vector = [device: [incarnation: .max]]
+      stored.vector = [chain: .max]
       stored.isOpened = true
       stored.adopted = HybridTime(rawValue: .max - 1)
-      stored.lost = [device: [incarnation: 5]]
-      stored.loss = StoreLoss(changeSets: 2, entries: 9, isAccepted: true)
+      stored.lost = [chain: 5]
+      stored.loss = StoreLoss(rows: 9, isAccepted: true)
       stored.horizon = horizon
       stored.changeSets = [
         reference(1): StoredChangeSet(header: [3], signature: [4], entries: [.max: [], 0: [5]]),
@@ -67,9 +85,9 @@ import Testing
       #expect(try subject.reload() == expected)
       // A change of limits leaves the rest.
       try subject.storage.commit([
-        .putStore(store, .standard), .setKeepsHistory(true),
-        .removeLost(store, device, incarnation), .setLoss(store, nil),
-        .setHorizon(store, Horizon()),
+        .put(.store(store, .policy), Policy.standard.row), .put(.keepsHistory, [1]),
+        .remove(.store(store, .lost(chain))), .remove(.store(store, .loss)),
+        .put(.store(store, .horizon), Horizon().row),
       ])
       let reloaded = try subject.reload()
       #expect(reloaded.keepsHistory)
@@ -84,26 +102,28 @@ import Testing
   func removalsTakeWhatTheyName(backend: Backend) throws {
     try backend.withSubject { subject in
       try subject.storage.commit([
-        .putStore(store, .standard),
-        .putHeader(store, reference(1), header: [1], signature: [1]),
-        .putEntry(store, reference(1), index: 0, box: [1]),
-        .putEntry(store, reference(1), index: 1, box: [2]),
-        .putHeader(store, reference(2), header: [2], signature: [2]),
-        .putEntry(store, reference(2), index: 0, box: [3]),
-        .putEntry(store, reference(2), index: 1, box: [4]),
-        .setVector(store, device, incarnation, 2), .setAddresses(device, ["a:1"]),
-        .putRecord(Blake2b.digest256([1]), [1]), .putRecord(Blake2b.digest256([2]), [2]),
-        .putDraft(store, 1, [1]), .putRefusal(store, 1, [1]), .putPastValue(store, 1, [1]),
+        .put(.store(store, .policy), Policy.standard.row),
+        header(1),
+        entry(1, 0, [1]),
+        entry(1, 1, [2]),
+        header(2, 2),
+        entry(2, 0, [3]),
+        entry(2, 1, [4]),
+        .put(.store(store, .vector(chain)), UInt64(2).row), .addresses(device, ["a:1"]),
+        .put(.record(Blake2b.digest256([1])), [1]), .put(.record(Blake2b.digest256([2])), [2]),
+        .put(.store(store, .draft(1)), [1]), .put(.store(store, .refusal(1)), [1]),
+        .put(.store(store, .pastValue(1)), [1]),
       ])
       try subject.storage.commit([
-        .removeChangeSet(store, reference(1)), .removeEntry(store, reference(2), index: 0),
-        .removeEntry(store, reference(2), index: 1), .removeVector(store, device, incarnation),
-        .setAddresses(device, []), .removeDraft(store, 1), .removeRefusal(store, 1),
-        .removePastValue(store, 1),
-        .removeRecord(Blake2b.digest256([1])),
+        .remove(.store(store, .changeSet(reference(1)))), gone(1, 0), gone(1, 1), gone(2, 0),
+        gone(2, 1), .remove(.store(store, .vector(chain))),
+        .addresses(device, []), .remove(.store(store, .draft(1))),
+        .remove(.store(store, .refusal(1))),
+        .remove(.store(store, .pastValue(1))),
+        .remove(.record(Blake2b.digest256([1]))),
         // A change set that comes back has none of its old entries.
-        .putHeader(store, reference(1), header: [9], signature: [9]),
-        .putStore(store, Policy(keys: 1)),
+        header(1, 9),
+        .put(.store(store, .policy), Policy(keys: 1).row),
       ])
       var stored = StoredStore(policy: Policy(keys: 1))
       stored.changeSets = [
@@ -118,22 +138,18 @@ import Testing
   }
 
   @Test(arguments: Backend.allCases)
-  func orderInsideACommitCounts(backend: Backend) throws {
+  func theLastMutationOfARowCounts(backend: Backend) throws {
     try backend.withSubject { subject in
       try subject.storage.commit([
-        .putDraft(store, 1, [1]),  // The store was not begun: nothing.
-        .putStore(store, .standard),
-        .putDraft(store, 2, [1]), .removeDraft(store, 2), .putDraft(store, 3, [1]),
-        .putDraft(store, 3, [2]), .setClock(HybridTime(rawValue: 5)),
-        .setClock(HybridTime(rawValue: 3)),
-        .putEntry(store, reference(1), index: 0, box: [1]),  // Before its header: nothing.
-        .putHeader(store, reference(1), header: [1], signature: [1]),
-        .putHeader(store, reference(2), header: [1], signature: [1]),
-        .removeChangeSet(store, reference(2)),
-        .putEntry(store, reference(2), index: 0, box: [1]),
+        .put(.store(store, .policy), Policy.standard.row),
+        .put(.store(store, .draft(2)), [1]), .remove(.store(store, .draft(2))),
+        .put(.store(store, .draft(3)), [1]), .put(.store(store, .draft(3)), [2]),
+        .put(.clock, HybridTime(rawValue: 5).row), .put(.clock, HybridTime(rawValue: 3).row),
+        header(1, 9), header(1), header(2), .remove(.store(store, .changeSet(reference(2)))),
+        .remove(.store(store, .draft(4))), .put(.store(store, .draft(4)), [4]),
       ])
       let snapshot = try subject.reload()
-      #expect(snapshot.stores[store]?.drafts == [3: [2]])
+      #expect(snapshot.stores[store]?.drafts == [3: [2], 4: [4]])
       #expect(snapshot.clock == HybridTime(rawValue: 3))
       #expect(
         snapshot.stores[store]?.changeSets
@@ -150,31 +166,32 @@ import Testing
         try subject.storage.commit(mutations)
         try twin.commit(mutations)
       }
-      try commit([.putStore(store, .standard)])
+      try commit([.put(.store(store, .policy), Policy.standard.row)])
       for sequence in UInt64(1)...4 {
         try commit(
-          [.putHeader(store, reference(sequence), header: [1], signature: [1])]
+          [header(sequence)]
             + (0..<4).map {
-              .putEntry(store, reference(sequence), index: $0, box: [UInt8(sequence), UInt8($0)])
+              entry(sequence, $0, [UInt8(sequence), UInt8($0)])
             })
       }
       try commit([
-        .removeEntry(store, reference(1), index: 0), .removeEntry(store, reference(1), index: 2),
-        .removeEntry(store, reference(2), index: 3),
-        .putHeader(store, reference(5), header: [5], signature: [5]),
-        .putEntry(store, reference(5), index: 0, box: [5, 0]),
-        .removeEntry(store, reference(2), index: 0), .removeEntry(store, reference(3), index: 1),
-        .putEntry(store, reference(5), index: 1, box: [5, 1]),
-        .removeEntry(store, reference(5), index: 0), .removeEntry(store, reference(4), index: 0),
-        .removeEntry(store, reference(4), index: 1), .removeChangeSet(store, reference(3)),
-        .putHeader(store, reference(6), header: [6], signature: [6]),
-        .putEntry(store, reference(6), index: 2, box: [6, 2]),
+        gone(1, 0), gone(1, 2),
+        gone(2, 3),
+        header(5, 5),
+        entry(5, 0, [5, 0]),
+        gone(2, 0), gone(3, 1),
+        entry(5, 1, [5, 1]),
+        gone(5, 0), gone(4, 0),
+        gone(4, 1), .remove(.store(store, .changeSet(reference(3)))), gone(3, 0), gone(3, 2),
+        gone(3, 3),
+        header(6, 6),
+        entry(6, 2, [6, 2]),
         // A header whose entry comes only after others have gone, and one without any.
-        .putHeader(store, reference(7), header: [7], signature: [7]),
-        .removeEntry(store, reference(1), index: 3), .removeEntry(store, reference(4), index: 3),
-        .putEntry(store, reference(7), index: 1, box: [7, 1]),
-        .putHeader(store, reference(8), header: [8], signature: [8]),
-        .removeEntry(store, reference(2), index: 2),
+        header(7, 7),
+        gone(1, 3), gone(4, 3),
+        entry(7, 1, [7, 1]),
+        header(8, 8),
+        gone(2, 2),
       ])
       #expect(try subject.storage.load() == twin.load())
       #expect(try subject.reload() == twin.load())
@@ -194,13 +211,15 @@ import Testing
     try backend.withSubject { subject in
       let big = [UInt8](repeating: 1, count: 100_000)
       try subject.storage.commit([
-        .putStore(store, .standard),
-        .putHeader(store, reference(1), header: [1], signature: [1]),
+        .put(.store(store, .policy), Policy.standard.row),
+        header(1),
       ])
       let before = try subject.storage.load()
       let mutations: [Mutation] = [
-        .setClock(HybridTime(rawValue: 9)), .removeChangeSet(store, reference(1)),
-        .putHeader(store, reference(2), header: big, signature: [1]), .putDraft(store, 1, big),
+        .put(.clock, HybridTime(rawValue: 9).row), .remove(.store(store, .changeSet(reference(1)))),
+        .put(
+          .store(store, .changeSet(reference(2))), StoredChangeSet(header: big, signature: [1]).row),
+        .put(.store(store, .draft(1)), big),
       ]
       try subject.setFailing(true)
       let error = #expect(throws: StorageError.self) { try subject.storage.commit(mutations) }
@@ -221,9 +240,9 @@ import Testing
       let twin = MemoryStorage()
       var source = MutationSource(seed: seed)
       try subject.storage.commit(
-        MutationSource.stores.prefix(2).map { .putStore($0, .standard) })
+        MutationSource.stores.map { .put(.store($0, .policy), Policy.standard.row) })
       try twin.commit(
-        MutationSource.stores.prefix(2).map { .putStore($0, .standard) })
+        MutationSource.stores.map { .put(.store($0, .policy), Policy.standard.row) })
       for step in 0..<40 {
         let mutations = source.mutations(source.number(30))
         try subject.storage.commit(mutations)

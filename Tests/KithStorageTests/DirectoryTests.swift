@@ -26,7 +26,7 @@ import Testing
     let missing = code { () throws(StorageError) in _ = try DeviceDirectory.open(at: nested) }
     #expect(missing == .missing)
     let made = try DeviceDirectory.create(
-      at: nested, secrets: newSecrets(), initial: [.setClock(HybridTime(rawValue: 5))])
+      at: nested, secrets: newSecrets(), initial: [.put(.clock, HybridTime(rawValue: 5).row)])
     #expect(!made.storage.isCopy)
     #expect(made.controlSocketPath == nested + "/control")
     let id = made.keys.id
@@ -181,7 +181,7 @@ import Testing
     let directory = try TestDirectory()
     let path = directory.device
     try DeviceDirectory.create(
-      at: path, secrets: newSecrets(), initial: [.setClock(HybridTime(rawValue: 5))]
+      at: path, secrets: newSecrets(), initial: [.put(.clock, HybridTime(rawValue: 5).row)]
     ).close()
     try FileManager.default.moveItem(
       atPath: path + "/kith.sqlite", toPath: path + "/kith.sqlite.new")

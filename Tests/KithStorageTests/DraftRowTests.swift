@@ -5,23 +5,23 @@ import Testing
 
 @testable import KithStorage
 
-/// Drafts take each other's rows, and the clock is kept in them (``DraftIndex``).
+/// New rows take the places of removed ones, and each has the clock of its commit.
 @Suite struct DraftRowTests {
   static let store = MutationSource.stores[0]
   static let other = MutationSource.stores[1]
 
   static func put(_ ordinal: UInt64, _ bytes: [UInt8] = [1], in store: StoreIdentifier = store)
     -> Mutation
-  { .putDraft(store, ordinal, bytes) }
+  { .put(.store(store, .draft(ordinal)), bytes) }
 
   static func remove(_ ordinal: UInt64, in store: StoreIdentifier = store) -> Mutation {
-    .removeDraft(store, ordinal)
+    .remove(.store(store, .draft(ordinal)))
   }
 
-  static func clock(_ value: UInt64) -> Mutation { .setClock(HybridTime(rawValue: value)) }
+  static func clock(_ value: UInt64) -> Mutation { .put(.clock, HybridTime(rawValue: value).row) }
 
   static func begin(_ store: StoreIdentifier) -> Mutation {
-    .putStore(store, .standard)
+    .put(.store(store, .policy), Policy.standard.row)
   }
 
   /// A sequence of commits.
@@ -63,7 +63,6 @@ import Testing
       "the same clock, and the draft put goes", [put(1), clock(5)], [put(2), clock(5), remove(2)],
       [remove(1)]),
     History("the clock comes before the draft", [clock(5), put(1)], [remove(1)]),
-    History("the draft is of no store", [put(1, in: MutationSource.stores[2]), clock(5)]),
     History("a removal of nothing", [put(1), clock(5)], [remove(2)], [remove(1), remove(1)]),
     History("the last of the clocks holds", [clock(9), put(1), clock(5)], [remove(1)]),
     History("the clock goes back", [put(1), clock(9)], [clock(3)], [put(2), clock(4)]),
@@ -193,10 +192,10 @@ import Testing
     let device = try DeviceDirectory.create(
       at: directory.device, secrets: newSecrets(), initial: [Self.begin(Self.store), Self.put(42)])
     try device.storage.execute(
-      "INSERT INTO draft SELECT id + 1, store, ordinal, clock, checksum, sealed FROM draft")
+      "INSERT INTO own SELECT id + 1, sealed FROM own")
     let error = #expect(throws: StorageError.self) { _ = try device.storage.load() }
     #expect(error?.code == .damaged)
-    #expect(error?.message.contains("row 42 of table draft") == true)
+    #expect(error?.message.contains("row 2 of table own") == true)
   }
 }
 
@@ -204,15 +203,19 @@ extension MutationSource {
   /// A commit about drafts: removals, then new ones, then the clock, mostly.
   mutating func draftCommit() -> [Mutation] {
     var mutations: [Mutation] = []
-    for _ in 0..<number(4) { mutations.append(.removeDraft(draftStore(), UInt64(number(6)))) }
+    for _ in 0..<number(4) {
+      mutations.append(.remove(.store(draftStore(), .draft(UInt64(number(6))))))
+    }
     if number(4) > 0 {
       for _ in 0..<number(4) {
-        mutations.append(.putDraft(draftStore(), UInt64(number(6)), bytes()))
+        mutations.append(.put(.store(draftStore(), .draft(UInt64(number(6)))), bytes()))
       }
     }
     if number(8) == 0 { mutations.shuffle(using: &random) }
-    if number(5) > 1 { mutations.append(.setClock(clock())) }
-    if number(10) == 0 { mutations.append(.removeDraft(draftStore(), UInt64(number(6)))) }
+    if number(5) > 1 { mutations.append(.put(.clock, clock().row)) }
+    if number(10) == 0 {
+      mutations.append(.remove(.store(draftStore(), .draft(UInt64(number(6))))))
+    }
     return mutations
   }
 

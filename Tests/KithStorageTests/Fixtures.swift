@@ -65,32 +65,40 @@ struct MutationSource {
 
   mutating func mutation() -> Mutation {
     switch number(25) {
-    case 0: .setClock(HybridTime(rawValue: random.next()))
-    case 1: .setIncarnation(Incarnation(rawValue: random.next()))
-    case 2: .setAdopted(store(), HybridTime(rawValue: random.next()))
-    case 3: .putRecord(digest(), bytes())
-    case 4: .setAddresses(device(), (0..<number(3)).map { "[fe80::\($0)]:4711" })
+    case 0: .put(.clock, HybridTime(rawValue: random.next()).row)
+    case 1: .put(.incarnation, Incarnation(rawValue: random.next()).row)
+    case 2: .put(.store(store(), .adopted), HybridTime(rawValue: random.next()).row)
+    case 3: .put(.record(digest()), bytes())
+    case 4: .addresses(device(), (0..<number(3)).map { "[fe80::\($0)]:4711" })
     case 5:
-      .putStore(store(), Policy(totalBytes: number(1_000), keys: number(10)))
-    case 6, 7, 8: .putHeader(store(), reference(), header: bytes(), signature: random.bytes(64))
-    case 9: .removeChangeSet(store(), reference())
-    case 10, 11, 12: .putEntry(store(), reference(), index: UInt32(number(4)), box: bytes())
-    case 13: .removeEntry(store(), reference(), index: UInt32(number(4)))
-    case 14: .setVector(store(), device(), incarnation(), random.next())
-    case 15: .removeVector(store(), device(), incarnation())
-    case 16: .putDraft(store(), UInt64(number(4)) &- 1, bytes())
-    case 17: .removeDraft(store(), UInt64(number(4)) &- 1)
-    case 18: .putRefusal(store(), UInt64(number(4)), bytes())
-    case 19: .removeRecord(digest())
-    case 20, 21: .putPastValue(store(), UInt64(number(4)) &- 1, bytes())
-    case 22: .removePastValue(store(), UInt64(number(4)) &- 1)
+      .put(.store(store(), .policy), Policy(totalBytes: number(1_000), keys: number(10)).row)
+    case 6, 7, 8:
+      .put(
+        .store(store(), .changeSet(reference())),
+        StoredChangeSet(header: [1] + bytes(), signature: random.bytes(64)).row)
+    case 9: .remove(.store(store(), .changeSet(reference())))
+    case 10, 11, 12: .put(.store(store(), .entry(reference(), UInt32(number(4)))), bytes())
+    case 13: .remove(.store(store(), .entry(reference(), UInt32(number(4)))))
+    case 14:
+      .put(
+        .store(store(), .vector(ChainID(device: device(), incarnation: incarnation()))),
+        random.next().row)
+    case 15:
+      .remove(.store(store(), .vector(ChainID(device: device(), incarnation: incarnation()))))
+    case 16: .put(.store(store(), .draft(UInt64(number(4)) &- 1)), bytes())
+    case 17: .remove(.store(store(), .draft(UInt64(number(4)) &- 1)))
+    case 18: .put(.store(store(), .refusal(UInt64(number(4)))), bytes())
+    case 19: .remove(.record(digest()))
+    case 20, 21: .put(.store(store(), .pastValue(UInt64(number(4)) &- 1)), bytes())
+    case 22: .remove(.store(store(), .pastValue(UInt64(number(4)) &- 1)))
     case 23:
-      .setHorizon(
-        store(),
+      .put(
+        .store(store(), .horizon),
         Horizon(
           clock: HybridTime(rawValue: random.next()), isBelow: number(2) == 0,
-          unseen: (0..<number(3)).map { _ in device() }))
-    default: .removeRefusal(store(), UInt64(number(4)))
+          unseen: (0..<number(3)).map { _ in device() }
+        ).row)
+    default: .remove(.store(store(), .refusal(UInt64(number(4)))))
     }
   }
 

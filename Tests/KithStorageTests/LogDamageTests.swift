@@ -10,13 +10,17 @@ import Testing
   private let store = MutationSource.stores[0]
 
   private func draft(_ number: UInt64) -> [Mutation] {
-    [.putDraft(store, number, [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 9_000))]
+    [
+      .put(
+        .store(store, .draft(number)),
+        [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 9_000))
+    ]
   }
 
   /// A log that SQLite has begun anew once, so that frames of before lie behind those that count; and
   /// how long it was before the last commit.
   private func log(_ device: OpenDevice, _ path: String) throws -> (bytes: Data, last: Int) {
-    try device.storage.commit([.putStore(store, .standard)])
+    try device.storage.commit([.put(.store(store, .policy), Policy.standard.row)])
     for number in 1...12 as ClosedRange<UInt64> { try device.storage.commit(draft(number)) }
     try device.storage.execute("PRAGMA wal_checkpoint(RESTART)")
     let old = try Data(contentsOf: URL(fileURLWithPath: path))
@@ -80,10 +84,9 @@ import Testing
     let again = try DeviceDirectory.open(at: directory.device)
     for _ in 0..<2 {
       let damage = try again.storage.outline().damage
-      #expect(damage.rows == 1 && damage.mayLackClock)
-      #expect(damage.stores == [store: StoreLoss()])
+      #expect(damage == StorageDamage(rows: 1, loss: StoreLoss()))
     }
-    try again.storage.commit([.dropDamaged])
+    try again.storage.commit([.remove(.damaged)])
     #expect(try again.storage.outline().damage == StorageDamage())
     try again.close()
     let third = try DeviceDirectory.open(at: directory.device)

@@ -12,21 +12,25 @@ import Testing
   func begin(_ directory: TestDirectory) throws -> OpenDevice {
     try DeviceDirectory.create(
       at: directory.device, secrets: newSecrets(),
-      initial: [.putStore(store, .standard)])
+      initial: [.put(.store(store, .policy), Policy.standard.row)])
   }
 
   func copy(_ from: String, _ to: String) throws {
     try FileManager.default.copyItem(atPath: from, toPath: to)
   }
 
-  @Test func draftsRefusalsAndPastValuesAreNowhereInTheClear() throws {
+  @Test func nothingOfARowIsInTheClear() throws {
     let directory = try TestDirectory()
     let device = try begin(directory)
     let planted = Array("a planted key and its planted value".utf8)
+    let hidden = try #require(StoreIdentifier("com.example.planted"))
     try device.storage.commit([
-      .putDraft(store, 1, planted + planted), .putRefusal(store, 1, planted),
-      .putPastValue(store, 1, planted),
+      .put(.store(store, .draft(1)), planted + planted),
+      .put(.store(store, .refusal(1)), planted), .put(.store(store, .pastValue(1)), planted),
+      .put(.record(Blake2b.digest256([1])), planted), .put(.store(hidden, .opened), [1]),
+      .addresses(DeviceID { $0[0] = 1 }, ["planted.local:1"]),
     ])
+    try device.storage.setCarriers(planted)
     func found() throws -> [String] {
       try FileManager.default.contentsOfDirectory(atPath: directory.device).filter { name in
         let data = try Data(contentsOf: URL(fileURLWithPath: directory.device + "/" + name))
@@ -36,20 +40,28 @@ import Testing
     #expect(try found() == [])
     try device.close()
     #expect(try found() == [])
-    #expect(
-      try DeviceDirectory.open(at: directory.device).storage.load().stores[store]?.refusals
-        == [1: planted])
+    let again = try DeviceDirectory.open(at: directory.device)
+    #expect(try again.storage.load().stores[store]?.refusals == [1: planted])
+    #expect(try again.storage.carriers() == planted)
   }
 
-  @Test func aSealedRowDoesNotOpenInAnothersPlace() throws {
+  @Test func aRowWithAFlippedBitDoesNotOpen() throws {
     var random = SystemRandom()
     let seal = RowSeal(key: StorageKey(random: &random))
-    let sealed = seal.seal([5], at: .draft(store, 1))
-    #expect(seal.open(sealed, at: .draft(store, 1)) == [5])
-    #expect(seal.open(sealed, at: .draft(store, 2)) == nil)
-    #expect(seal.open(sealed, at: .refusal(store, 1)) == nil)
-    #expect(seal.open(sealed, at: .pastValue(store, 1)) == nil)
-    #expect(seal.open(sealed, at: .draft(MutationSource.stores[1], 1)) == nil)
+    let stamp = SealedRow.Stamp(number: 3, clock: HybridTime(rawValue: 4))
+    let key = RowKey.store(store, .draft(1))
+    let sealed = seal.seal([5], as: key.bytes, stamp, nonce: random.draw())
+    let opened = seal.open(sealed)
+    #expect(opened?.key == key && opened?.bytes == [5])
+    #expect(opened?.stamp.number == 3 && opened?.stamp.clock == stamp.clock)
+    for index in sealed.indices {
+      for bit in 0..<8 {
+        var flipped = sealed
+        flipped[index] ^= 1 << UInt8(bit)
+        #expect(seal.open(flipped) == nil)
+      }
+    }
+    #expect(RowSeal(key: StorageKey(random: &random)).open(sealed) == nil)
   }
 
   @Test func aCopiedDirectoryIsACopyUntilItTakesAnIncarnation() throws {
@@ -60,11 +72,11 @@ import Testing
     for _ in 0..<2 {
       let device = try DeviceDirectory.open(at: other)
       #expect(device.storage.isCopy)
-      try device.storage.commit([.setClock(HybridTime(rawValue: 6))])
+      try device.storage.commit([.put(.clock, HybridTime(rawValue: 6).row)])
       try device.close()
     }
     let device = try DeviceDirectory.open(at: other)
-    try device.storage.commit([.setIncarnation(Incarnation(rawValue: 2))])
+    try device.storage.commit([.put(.incarnation, Incarnation(rawValue: 2).row)])
     #expect(!device.storage.isCopy)
     try device.close()
     #expect(try !DeviceDirectory.open(at: other).storage.isCopy)
@@ -109,6 +121,19 @@ import Testing
     #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
   }
 
+  @Test func aSchemaBeforeTheFirstReleaseIsRefusedAndLeftAlone() throws {
+    let directory = try TestDirectory()
+    try begin(directory).close()
+    let path = directory.device + "/kith.sqlite"
+    try patch(path, at: 60, [0, 0, 0, 3])  // user_version
+    let before = try Data(contentsOf: URL(fileURLWithPath: path))
+    let error = #expect(throws: StorageError.self) {
+      _ = try DeviceDirectory.open(at: directory.device)
+    }
+    #expect(error?.code == .olderSchema)
+    #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+  }
+
   func patch(_ path: String, at offset: UInt64, _ bytes: [UInt8]) throws {
     let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
     try file.seek(toOffset: offset)
@@ -121,7 +146,8 @@ import Testing
   func aDamagedDatabaseIsNamedAndNotMadeAnew(offset: Int, cut: Int?) throws {
     let directory = try TestDirectory()
     let device = try begin(directory)
-    try device.storage.commit([.putDraft(store, 1, [UInt8](repeating: 1, count: 20_000))])
+    try device.storage.commit([.put(.store(store, .draft(1)), [UInt8](repeating: 1, count: 20_000))]
+    )
     try device.close()
     let path = directory.device + "/kith.sqlite"
     if let cut {
@@ -141,7 +167,9 @@ import Testing
   @Test func aDamagedDraftIsNamed() throws {
     let directory = try TestDirectory()
     let device = try begin(directory)
-    try device.storage.commit([.putDraft(store, 42, [UInt8](repeating: 1, count: 20_000))])
+    try device.storage.commit([
+      .put(.store(store, .draft(42)), [UInt8](repeating: 1, count: 20_000))
+    ])
     try device.close()
     let path = directory.device + "/kith.sqlite"
     let size = try Data(contentsOf: URL(fileURLWithPath: path)).count
@@ -150,15 +178,15 @@ import Testing
       _ = try DeviceDirectory.open(at: directory.device).storage.load()
     }
     #expect(error?.code == .damaged)
-    #expect(error?.message.contains("row 42 of table draft") == true)
+    #expect(error?.message.contains("row 1 of table own") == true)
   }
 
   @Test func aDamagedPastValueIsDroppedAlone() throws {
     let directory = try TestDirectory()
     let device = try begin(directory)
     try device.storage.commit([
-      .putPastValue(store, 41, [1]),
-      .putPastValue(store, 42, [UInt8](repeating: 1, count: 20_000)),
+      .put(.store(store, .pastValue(41)), [1]),
+      .put(.store(store, .pastValue(42)), [UInt8](repeating: 1, count: 20_000)),
     ])
     try device.close()
     let path = directory.device + "/kith.sqlite"
@@ -167,8 +195,8 @@ import Testing
     let again = try DeviceDirectory.open(at: directory.device)
     let outline = try again.storage.outline()
     #expect(outline.snapshot.stores[store]?.pastValues == [41: [1]])
-    #expect(outline.damage.rows == 1 && outline.damage.stores.isEmpty)
-    try again.storage.commit([.dropDamaged])
+    #expect(outline.damage == StorageDamage(rows: 1))
+    try again.storage.commit([.remove(.damaged)])
     #expect(try again.storage.outline().damage.rows == 0)
   }
 
@@ -178,42 +206,74 @@ import Testing
     let device = try begin(directory)
     for number in 1...40 as ClosedRange<UInt64> {
       try device.storage.commit(
-        (number > 10 ? [.removePastValue(store, number - 10)] : [])
-          + [.putPastValue(store, number, [UInt8(number)])])
+        (number > 10 ? [.remove(.store(store, .pastValue(number - 10)))] : [])
+          + [.put(.store(store, .pastValue(number)), [UInt8(number)])])
     }
     let found = try device.storage.load().stores[store]?.pastValues
     #expect(found?.keys.sorted() == Array(31...40))
     // A higher row id breaks the check, and so the commit.
     try device.storage.execute(
       "CREATE TEMP TABLE most (id INTEGER CHECK (id <= 10)); "
-        + "INSERT INTO most SELECT id FROM past_value")
+        + "INSERT INTO most SELECT id FROM spare")
   }
 
-  /// The entry's row id names a change set of another store, which may be damaged itself.
-  @Test(arguments: [false, true])
-  func anEntryThatNamesTwoChangeSetsMayBeMissingInBothStores(isOtherDamaged: Bool) throws {
+  /// The row does not tell its store.
+  @Test func aDamagedSharedRowMayBeOfAnyStore() throws {
     let directory = try TestDirectory()
     let device = try begin(directory)
-    let stores = Array(MutationSource.stores.prefix(2))
     let reference = ChangeSetReference(
-      device: DeviceID { $0.copyBytes(from: [UInt8](repeating: 7, count: 32)) },
-      incarnation: Incarnation(rawValue: 1), sequence: 1, digest: Blake2b.digest256([1]))
-    try device.storage.commit([.putStore(stores[1], .standard)])
-    for store in stores {
+      device: DeviceID { $0[0] = 7 }, incarnation: Incarnation(rawValue: 1), sequence: 1,
+      digest: Blake2b.digest256([1]))
+    let header = StoredChangeSet(header: [1], signature: [1]).row
+    try device.storage.commit([
+      .put(.store(store, .changeSet(reference)), header),
+      .put(.store(store, .entry(reference, 0)), [1]),
+      .put(.store(store, .entry(reference, 1)), [2]),
+      .put(.clock, HybridTime(rawValue: 9).row),
+    ])
+    try device.storage.execute("UPDATE shared SET sealed = x'00' WHERE id = 2")
+    let outline = try device.storage.outline()
+    #expect(outline.damage == StorageDamage(rows: 1, loss: StoreLoss(rows: 1)))
+    #expect(outline.changeSets[store] == [reference: [1]])
+    try device.storage.commit([.remove(.damaged)])
+    #expect(try device.storage.outline().damage == StorageDamage())
+    #expect(
+      try device.storage.load().stores[store]?.changeSets[reference]
+        == StoredChangeSet(header: [1], signature: [1], entries: [1: [2]]))
+  }
+
+  /// The row that is lost has the latest clock, which was set back once.
+  @Test func aLostClockGoesOnBehindAllOthers() throws {
+    let directory = try TestDirectory()
+    let device = try begin(directory)
+    for clock in [5, 9, 7] as [UInt64] {
       try device.storage.commit([
-        .putHeader(store, reference, header: [1], signature: [1]),
-        .putEntry(store, reference, index: 0, box: [1]),
-        .putEntry(store, reference, index: 1, box: [2]),
+        .put(.store(store, .pastValue(clock)), [1]), .put(.clock, clock.row),
       ])
     }
-    #expect(try device.storage.outline().damage.stores.isEmpty)
-    try device.storage.execute("UPDATE entry SET id = (2 << 32) | 9 WHERE id = (1 << 32) | 1")
-    if isOtherDamaged {
-      try device.storage.execute("UPDATE change_set SET header = x'00' WHERE id = 2")
+    #expect(try device.storage.load().clock == HybridTime(rawValue: 7))
+    try device.storage.execute("UPDATE spare SET sealed = x'00' WHERE id = 3")
+    #expect(try device.storage.load().clock == HybridTime(rawValue: 9))
+  }
+
+  @Test(arguments: ["vital", "vital_copy"])
+  func aVitalRowIsKeptTwice(table: String) throws {
+    let directory = try TestDirectory()
+    let device = try begin(directory)
+    try device.storage.commit([.put(.record(Blake2b.digest256([1])), [1, 2])])
+    let before = try device.storage.load()
+    for sql in ["UPDATE \(table) SET sealed = x'00'", "DELETE FROM \(table) WHERE id > 1"] {
+      try device.storage.execute(sql)
+      let outline = try device.storage.outline()
+      #expect(outline.snapshot == before && outline.damage.rows > 0 && outline.damage.loss == nil)
+      // The other copy was written again.
+      #expect(try device.storage.outline().damage == StorageDamage())
     }
-    let damage = try device.storage.outline().damage
-    #expect(damage.stores[stores[0]] == StoreLoss(changeSets: 1, entries: 1))
-    #expect(damage.stores[stores[1]]?.changeSets == 1)
+    try device.storage.execute(
+      "UPDATE vital SET sealed = x'00' WHERE id = 2;"
+        + "UPDATE vital_copy SET sealed = x'00' WHERE id = 2")
+    let error = #expect(throws: StorageError.self) { _ = try device.storage.outline() }
+    #expect(error?.message.contains("row 2 of table vital is damaged") == true)
   }
 
   @Test func everyAcknowledgedCommitIsInACopyTakenAtAnyMoment() async throws {
@@ -224,8 +284,8 @@ import Testing
     let writer = Task.detached {
       for number in 1...3_000 as ClosedRange<UInt64> where !Task.isCancelled {
         try device.storage.commit([
-          .setClock(HybridTime(rawValue: number)),
-          .putDraft(store, number, [UInt8](repeating: 1, count: 700)),
+          .put(.clock, HybridTime(rawValue: number).row),
+          .put(.store(store, .draft(number)), [UInt8](repeating: 1, count: 700)),
         ])
         acknowledged.set(number)
       }

@@ -18,7 +18,7 @@ import time
 
 from kithwire import (
     Frames, Noise, blake2b, box, box_key, box_open, box_pair, decode, encode, frame, kdf,
-    open_secret, sign, signing_pair, transport_public, uncrockford, varint, verifies)
+    open_secret, open_secretbox, sign, signing_pair, transport_public, uncrockford, varint, verifies)
 
 STANDARD_POLICY = {
     "total_bytes": 1 << 20, "keys": 1024, "key_bytes": 64, "value_bytes": 1 << 20}
@@ -260,7 +260,10 @@ class Member:
         if raw[:10] != b"KithSecr\x01\x00":
             raise ValueError("not a file of secrets without a passphrase")
         database = sqlite3.connect(f"file:{path}/kith.sqlite?mode=ro", uri=True)
-        records = [decode("Record", row[0]) for row in database.execute("select body from record")]
+        # A row: the commit's number and clock, then its key: of a record 4 and the body's digest.
+        rows = [open_secretbox(row[0], raw[106:138])
+                for row in database.execute("select sealed from vital")]
+        records = [decode("Record", row[49:]) for row in rows if row[16] == 4]
         database.close()
         genesis = [each["body"] for each in records
                    if decode("RecordBody", each["body"])["genesis"]]

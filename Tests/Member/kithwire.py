@@ -125,6 +125,16 @@ def open_secret(sealed, public, private):
         return None
 
 
+def open_secretbox(sealed, key):
+    """`sealed` begins with its nonce; None if it does not open."""
+    try:
+        return _call(
+            "crypto_secretbox_open_easy", len(sealed) - 40, sealed[24:], _length(sealed[24:]),
+            sealed[:24], key)
+    except ValueError:
+        return None
+
+
 def _aead_nonce(counter):
     return bytes(4) + struct.pack("<Q", counter)
 

@@ -52,8 +52,8 @@ extension Snapshot {
       superseded[store] = try chosen.adopt(store, stored.policy, drafts.map(\.write))
       try KithError.mapping(
         storage.commit(
-          drafts.map { .removeDraft(store, $0.ordinal) }
-            + stored.pastValues.keys.sorted().map { .removePastValue(store, $0) }))
+          drafts.map { .remove(.store(store, .draft($0.ordinal))) }
+            + stored.pastValues.keys.sorted().map { .remove(.store(store, .pastValue($0))) }))
       _ = try chosen.adopt(store, stored.policy, [])
     }
     return superseded

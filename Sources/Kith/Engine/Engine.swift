@@ -56,7 +56,7 @@ final class Engine: Sendable {
     do throws(ReplicaError) {
       return try Replica(
         account: account, keys: keys, outline: outline, process: process, entropy: SystemRandom()
-      ) { (store, reference) throws(StorageError) in try storage.changeSet(reference, in: store) }
+      ) { (keys) throws(StorageError) in try storage.rows(keys) }
     } catch {
       if case .storage(let error) = error { throw error }
       throw StorageError(

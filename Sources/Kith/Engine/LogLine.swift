@@ -40,7 +40,7 @@ struct LogLine: Hashable, Sendable {
     case divergence = "equal vectors have different digests: everything is exchanged"
     case storageFailed = "storage refused a commit: nothing is kept until it takes one again"
     case storageRecovered = "storage takes commits again"
-    case damaged = "the database is damaged: rows differ from their checksum and were dropped"
+    case damaged = "the database is damaged: rows do not open and were dropped"
     case rebuilt = "the database is damaged: a new one was made of what can be read"
     case regained = "other devices returned the damaged data"
     case lossAccepted = "a person accepted the loss of damaged data"

@@ -48,6 +48,8 @@ extension KithError.Code {
   public static let damaged = Self(description: "damaged")
   /// The file was written by a newer version.
   public static let newerSchema = Self(description: "newerSchema")
+  /// The file was written by a version before the first release.
+  public static let olderSchema = Self(description: "olderSchema")
   /// A file is where a directory belongs, a directory where a file belongs, or it is a link.
   public static let wrongFileType = Self(description: "wrongFileType")
   /// Another process has the directory open.

@@ -15,9 +15,7 @@ final class MembershipStorage: ReplicaStorage {
     return StorageOutline(snapshot)
   }
 
-  func changeSets(
-    _ references: [ChangeSetReference], in store: StoreIdentifier
-  ) throws(StorageError) -> [StoredChangeSet?] { references.map { _ in nil } }
+  func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?] { keys.map { _ in nil } }
 
   func commit(_ mutations: [Mutation]) throws(StorageError) { try storage.commit(mutations) }
 }

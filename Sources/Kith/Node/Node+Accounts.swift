@@ -42,7 +42,8 @@ extension Node {
     }
     let summary = AccountSummary(account: account, device: keys.id, name: name)
     try Storage.create(
-      Storage.reserve(directory), secrets, records.map { .putRecord($0.id, $0.encoded) }, passphrase
+      Storage.reserve(directory), secrets, records.map { .put(.record($0.id), $0.encoded) },
+      passphrase
     ) { () throws(KithError) in try show(summary, recovery.text) }
     return (summary, recovery.text)
   }
@@ -83,7 +84,7 @@ extension Node {
     }
     let account = try Storage.account(of: old)
     let initial =
-      (records + added).map { Mutation.putRecord($0.id, $0.encoded) } + snapshot.forAnotherDevice
+      (records + added).map { Mutation.put(.record($0.id), $0.encoded) } + snapshot.forAnotherDevice
     try Storage.create(Storage.reserve(directory), secrets, initial, passphrase)
     return AccountSummary(account: account, device: keys.id, name: name)
   }

@@ -88,9 +88,9 @@ enum Storage {
   static func load(_ device: OpenDevice) throws(KithError) -> Snapshot {
     let damage = try KithError.mapping(device.storage.outline()).damage
     var snapshot = try KithError.mapping(device.storage.load())
-    for store in damage.stores.keys {
-      guard let vector = snapshot.stores[store]?.vector else { continue }
-      snapshot.stores[store]?.lost.merge(vector) { $0.merging($1, uniquingKeysWith: max) }
+    guard damage.loss != nil else { return snapshot }
+    for (store, stored) in snapshot.stores {
+      snapshot.stores[store]?.lost.merge(stored.vector, uniquingKeysWith: max)
       snapshot.stores[store]?.vector = [:]
     }
     return snapshot

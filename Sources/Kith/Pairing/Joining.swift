@@ -71,9 +71,9 @@ struct Joining: Sendable {
     guard roster.certificate(of: invitation.device)?.transportKey == channel.remoteStatic else {
       throw JoinError.inviterNotMember
     }
-    var initial: [Mutation] = roster.records.map { .putRecord($0.id, $0.encoded) }
+    var initial: [Mutation] = roster.records.map { .put(.record($0.id), $0.encoded) }
     for (device, texts) in reply.addresses.sorted(by: { $0.key < $1.key }) {
-      initial.append(.setAddresses(device, Array(texts.prefix(LocalAddresses.limit))))
+      initial.append(.addresses(device, Array(texts.prefix(LocalAddresses.limit))))
     }
     let prepared = try await Storage.prepareApart(reserved, secrets, initial, passphrase)
     let inviter = Inviter(

@@ -83,9 +83,8 @@ extension NodeStatus.Store {
   private static let most = Limits.authorBytes
 
   var missingText: String {
-    guard let missing, missing.changeSets > 0 else { return "it is not known how much" }
-    return "\(Humane.count(missing.entries, "write")) of "
-      + Humane.count(missing.changeSets, "change set")
+    guard let missing, missing.rows > 0 else { return "it is not known how much" }
+    return Humane.count(missing.rows, "damaged row")
   }
 
   func remarks(_ name: (DeviceID) -> String) -> String {

@@ -28,7 +28,8 @@ struct CarrierObjects: Sendable {
   mutating func save(of carrier: CarrierID) -> [Mutation] {
     defer { unsaved = [] }
     return unsaved.sorted().map { name in
-      known[name].map { .putObject(carrier, name, $0.encoded()) } ?? .removeObject(carrier, name)
+      let key = RowKey.object(carrier, name)
+      return known[name].map { .put(key, $0.encoded()) } ?? .remove(key)
     }
   }
 

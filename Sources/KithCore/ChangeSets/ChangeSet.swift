@@ -1,4 +1,5 @@
 internal import KithCrypto
+internal import SwiftProtobuf
 
 /// A change set with a valid signature, and the sealed entries received.
 package struct ChangeSet: Hashable, Sendable {
@@ -22,9 +23,35 @@ package struct ChangeSet: Hashable, Sendable {
   }
 
   var wire: WireChangeSet { stored.wire }
+
+  /// The rows of its header and of these entries.
+  func rows(of indices: some Sequence<UInt32>, in store: StoreIdentifier) -> [Mutation] {
+    [.put(.store(store, .changeSet(reference)), stored.row)]
+      + indices.compactMap { index in
+        stored.entries[index].map { .put(.store(store, .entry(reference, index)), $0) }
+      }
+  }
 }
 
 extension StoredChangeSet {
+  /// Without entries, which have rows of their own.
+  package var row: [UInt8] {
+    StoredChangeSet(header: header, signature: signature).wire.encodedBytes()
+  }
+
+  package init?(row: [UInt8]) {
+    guard let wire = try? WireChangeSet(serializedBytes: row) else { return nil }
+    self.init(header: [UInt8](wire.header), signature: [UInt8](wire.signature))
+  }
+
+  /// Of the rows of ``ChangeSetReference/keys(_:in:)``; nil without the first. An entry without a row
+  /// is missing.
+  init?(_ rows: some Collection<[UInt8]?>, entries indices: [UInt32]) {
+    guard let row = rows.first ?? nil else { return nil }
+    self.init(row: row)
+    for (index, box) in zip(indices, rows.dropFirst()) { entries[index] = box }
+  }
+
   var wire: WireChangeSet {
     var wire = WireChangeSet()
     wire.header = .init(header)

@@ -124,8 +124,8 @@ struct ChangeSetLog {
       restore(id, lost: covered)
       chains[id]?.covered = 0
       mutations += [
-        .setLost(store, id.device, id.incarnation, lost[id] ?? covered),
-        .removeVector(store, id.device, id.incarnation),
+        .put(.store(store, .lost(id)), (lost[id] ?? covered).row),
+        .remove(.store(store, .vector(id))),
       ]
     }
     return mutations
@@ -137,7 +137,7 @@ struct ChangeSetLog {
   ) -> [Mutation] {
     guard let lost = lost[id], covered >= lost else { return [] }
     self.lost[id] = nil
-    return [.removeLost(store, id.device, id.incarnation)]
+    return [.remove(.store(store, .lost(id)))]
   }
 
   /// Drops entries, and change sets left empty except their chain's newest.
@@ -155,15 +155,14 @@ struct ChangeSetLog {
       if changeSets[home.changeSet]?.isEmpty == true { emptied.append(home.changeSet) }
       dropped.append(home)
     }
-    var forgotten: [ChangeSetReference] = []
+    var mutations = dropped.map {
+      Mutation.remove(.store(store, .entry($0.changeSet, $0.index)))
+    }
     for reference in emptied where isSpent(reference) {
       forget(reference)
-      forgotten.append(reference)
+      mutations.append(.remove(.store(store, .changeSet(reference))))
     }
-    let gone = Set(forgotten)
-    return dropped.filter { !gone.contains($0.changeSet) }.map {
-      Mutation.removeEntry(store, $0.changeSet, index: $0.index)
-    } + forgotten.map { Mutation.removeChangeSet(store, $0) }
+    return mutations
   }
 
   /// - Complexity: O(*n* log *n*) in the change sets kept.
@@ -174,13 +173,13 @@ struct ChangeSetLog {
         continue
       }
       forget(reference)
-      mutations.append(.removeChangeSet(store, reference))
+      mutations += reference.keys(changeSet.indices, in: store).map { .remove($0) }
     }
     for chain in chains.keys.sorted() where isDropped(chain) {
       chains[chain] = nil
-      mutations.append(.removeVector(store, chain.device, chain.incarnation))
+      mutations.append(.remove(.store(store, .vector(chain))))
       if lost.removeValue(forKey: chain) != nil {
-        mutations.append(.removeLost(store, chain.device, chain.incarnation))
+        mutations.append(.remove(.store(store, .lost(chain))))
       }
     }
     quarantined.removeAll { changeSets[$0.changeSet] == nil }

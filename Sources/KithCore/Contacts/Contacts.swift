@@ -188,3 +188,23 @@ struct Contacts {
     address.hasPrefix("127.") || address.hasPrefix("[::1]") || address.hasPrefix("localhost:")
   }
 }
+
+extension Contacts {
+  /// An address has no line break.
+  static func row(_ addresses: [String]) -> [UInt8] {
+    Array(addresses.joined(separator: "\n").utf8)
+  }
+
+  static func addresses(row: [UInt8]) -> [String]? {
+    String(validating: row, as: UTF8.self)?.split(separator: "\n").map(String.init)
+  }
+
+}
+
+extension Mutation {
+  /// Replaces a device's addresses; an empty list removes them.
+  package static func addresses(_ device: DeviceID, _ addresses: [String]) -> Mutation {
+    addresses.isEmpty
+      ? .remove(.addresses(device)) : .put(.addresses(device), Contacts.row(addresses))
+  }
+}

@@ -50,8 +50,8 @@ struct Members {
     dealtWith.formUnion(revoked)
     return News(
       records: fresh.sorted(by: Record.isSentBefore),
-      mutations: fresh.map { .putRecord($0.id, $0.encoded) }
-        + gone.filter { !mine.contains($0) }.map { .removeRecord($0) },
+      mutations: fresh.map { .put(.record($0.id), $0.encoded) }
+        + gone.filter { !mine.contains($0) }.map { .remove(.record($0)) },
       revoked: revoked.sorted())
   }
 

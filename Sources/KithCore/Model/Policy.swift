@@ -39,3 +39,15 @@ public struct Policy: Codable, Hashable, Sendable {
     keyBytes <= self.keyBytes && valueBytes <= self.valueBytes
   }
 }
+
+extension Policy {
+  package var row: [UInt8] { [totalBytes, keys, keyBytes, valueBytes].flatMap { UInt64($0).row } }
+
+  package init?(row: [UInt8]) {
+    var bytes = RowBytes(row)
+    let numbers = (0..<4).map { _ in Int(clamping: bytes.number(bytes: 8)) }
+    guard bytes.isExact else { return nil }
+    self.init(
+      totalBytes: numbers[0], keys: numbers[1], keyBytes: numbers[2], valueBytes: numbers[3])
+  }
+}

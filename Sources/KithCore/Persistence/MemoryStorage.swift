@@ -30,13 +30,8 @@ package final class MemoryStorage: ReplicaStorage {
     StorageOutline(state.withLock { $0.snapshot })
   }
 
-  package func changeSets(
-    _ references: [ChangeSetReference], in store: StoreIdentifier
-  ) throws(StorageError) -> [StoredChangeSet?] {
-    state.withLock { state in
-      let kept = state.snapshot.stores[store]?.changeSets
-      return references.map { kept?[$0] }
-    }
+  package func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?] {
+    state.withLock { state in keys.map { state.snapshot[$0] } }
   }
 
   /// - Complexity: O(1).
@@ -54,7 +49,7 @@ package final class MemoryStorage: ReplicaStorage {
       state.commits += 1
       for mutation in mutations {
         state.snapshot.apply(mutation)
-        if case .setIncarnation = mutation { state.isCopy = false }
+        if case .put(.incarnation, _) = mutation { state.isCopy = false }
       }
       return nil
     }

@@ -13,8 +13,8 @@ package struct StoredBatch: Hashable, Sendable {
   var changeSets: [KeptChangeSet] = []
   var covers: [Cover] = []
   var horizon = HybridTime.zero
-  /// Change sets that a later effect alters, as of this place; nil: absent.
-  private var held: [ChangeSetReference: StoredChangeSet?] = [:]
+  /// Rows that a later effect alters, as of this place; nil: absent.
+  private var held: [RowKey: [UInt8]?] = [:]
 
   init(store: StoreIdentifier, answers: UInt64 = 0, isEverything: Bool = false) {
     self.store = store
@@ -27,35 +27,35 @@ package struct StoredBatch: Hashable, Sendable {
   /// The approximate bytes of its messages.
   package var byteCount: Int { changeSets.reduce(Limits.overheadBytes) { $0 + $1.weight } }
 
+  /// The keys of the rows that it sends.
+  fileprivate var keys: [RowKey] { changeSets.flatMap { $0.reference.keys($0.indices, in: store) } }
+
   /// Encodes its messages in order. Returns how many change sets are missing or lack an entry.
   ///
   /// Missing data is a defect. Its chain is not covered, so the receiver asks others for it.
   ///
-  /// - Throws: The storage's error; `damaged` if a change set is damaged.
+  /// - Throws: The storage's error; `damaged` if a row is damaged.
   /// - Complexity: O(*n*) in the bytes.
   package func forEachMessage(
     from storage: any ReplicaStorage, _ body: ([UInt8]) -> Void
   ) throws(StorageError) -> Int {
-    try forEachMessage(
-      { (references) throws(StorageError) in try storage.changeSets(references, in: store) }, body)
+    try forEachMessage({ (keys) throws(StorageError) in try storage.rows(keys) }, body)
   }
 
   package func forEachMessage(
-    _ stored: ([ChangeSetReference]) throws(StorageError) -> [StoredChangeSet?],
-    _ body: ([UInt8]) -> Void
+    _ stored: ([RowKey]) throws(StorageError) -> [[UInt8]?], _ body: ([UInt8]) -> Void
   ) throws(StorageError) -> Int {
     var missing = 0
     var lacking = Set<ChainID>()
     for part in BatchFrame.parts(of: changeSets.map(\.weight), covers: covers.count) {
-      let unheld = changeSets[part.range].map(\.reference).filter { !held.keys.contains($0) }
-      var read = try stored(unheld).makeIterator()
+      let keys = changeSets[part.range].map { $0.reference.keys($0.indices, in: store) }
+      var read = try stored(keys.joined().filter { !held.keys.contains($0) }).makeIterator()
       var wire: [WireChangeSet] = []
       wire.reserveCapacity(part.range.count)
-      for kept in changeSets[part.range] {
-        let isHeld = held.keys.contains(kept.reference)
-        let found = (isHeld ? held[kept.reference] : read.next()) ?? nil
-        if let found { wire.append(found.wire) }
-        if !kept.indices.allSatisfy({ found?.entries[$0] != nil }) || found == nil {
+      for (kept, keys) in zip(changeSets[part.range], keys) {
+        let rows = keys.map { key in held[key] ?? read.next() ?? nil }
+        if let found = StoredChangeSet(rows, entries: kept.indices) { wire.append(found.wire) }
+        if rows.contains(nil) {
           missing += 1
           lacking.insert(kept.chain)
         }
@@ -70,59 +70,40 @@ package struct StoredBatch: Hashable, Sendable {
     return missing
   }
 
-  fileprivate mutating func hold(_ changeSet: StoredChangeSet?, as reference: ChangeSetReference) {
-    held.updateValue(changeSet, forKey: reference)
+  fileprivate mutating func hold(_ row: [UInt8]?, as key: RowKey) {
+    held.updateValue(row, forKey: key)
   }
 }
 
 extension [Effect] {
-  /// Returns the effects; their stored batches hold the change sets that these effects remove or
-  /// change, because the commit makes them unreadable. `storage`: the state before these effects.
+  /// Returns the effects; their stored batches hold the rows that these effects remove or change,
+  /// because the commit makes them unreadable. `storage`: the state before these effects.
   package func filled(from storage: any ReplicaStorage) throws(StorageError) -> [Effect] {
-    var sent = Set<Place>()
-    for effect in self {
-      for batch in effect.storedBatches {
-        for kept in batch.changeSets {
-          sent.insert(Place(store: batch.store, reference: kept.reference))
-        }
-      }
-    }
+    let sent = Set(lazy.flatMap(\.storedBatches).flatMap(\.keys))
     guard !sent.isEmpty else { return self }
-    var removed = Set<Place>()
+    var removed = Set<RowKey>()
     for case .persist(let mutations) in self {
-      for mutation in mutations {
-        switch mutation {
-        case .removeEntry(let store, let reference, _), .removeChangeSet(let store, let reference):
-          removed.insert(Place(store: store, reference: reference))
-        default: break
-        }
-      }
+      for case .remove(let key) in mutations where sent.contains(key) { removed.insert(key) }
     }
-    removed.formIntersection(sent)
     guard !removed.isEmpty else { return self }
-    var overlay: [Place: StoredChangeSet?] = [:]
-    func read(_ place: Place) throws(StorageError) -> StoredChangeSet? {
-      if let known = overlay[place] { return known }
-      return try storage.changeSet(place.reference, in: place.store)
+    var overlay: [RowKey: [UInt8]?] = [:]
+    func read(_ key: RowKey) throws(StorageError) -> [UInt8]? {
+      if let known = overlay[key] { return known }
+      return try storage.rows([key])[0]
     }
     var filled = self
     for (index, effect) in enumerated() {
       switch effect {
       case .persist(let mutations):
-        for mutation in mutations {
-          guard let place = mutation.place, removed.contains(place) else { continue }
-          var changeSet = try read(place)
-          mutation.apply(to: &changeSet)
-          overlay.updateValue(changeSet, forKey: place)
+        for mutation in mutations where removed.contains(mutation.key) {
+          let row: [UInt8]? = if case .put(_, let bytes) = mutation { bytes } else { nil }
+          overlay.updateValue(row, forKey: mutation.key)
         }
       default:
         var batches = effect.storedBatches
         for number in batches.indices {
-          for kept in batches[number].changeSets {
-            let place = Place(store: batches[number].store, reference: kept.reference)
-            if removed.contains(place) {
-              batches[number].hold(try read(place), as: kept.reference)
-            }
+          for key in batches[number].keys where removed.contains(key) {
+            batches[number].hold(try read(key), as: key)
           }
         }
         if !batches.isEmpty { filled[index].storedBatches = batches }
@@ -151,34 +132,6 @@ extension Effect {
         self = .carrier(carrier, .put(object))
       default: break
       }
-    }
-  }
-}
-
-private struct Place: Hashable {
-  var store: StoreIdentifier
-  var reference: ChangeSetReference
-}
-
-extension Mutation {
-  fileprivate var place: Place? {
-    switch self {
-    case .putHeader(let store, let reference, _, _), .removeChangeSet(let store, let reference),
-      .putEntry(let store, let reference, _, _), .removeEntry(let store, let reference, _):
-      Place(store: store, reference: reference)
-    default: nil
-    }
-  }
-
-  fileprivate func apply(to changeSet: inout StoredChangeSet?) {
-    switch self {
-    case .putHeader(_, _, let header, let signature):
-      changeSet = StoredChangeSet(
-        header: header, signature: signature, entries: changeSet?.entries ?? [:])
-    case .removeChangeSet: changeSet = nil
-    case .putEntry(_, _, let index, let box): changeSet?.entries[index] = box
-    case .removeEntry(_, _, let index): changeSet?.entries[index] = nil
-    default: break
     }
   }
 }

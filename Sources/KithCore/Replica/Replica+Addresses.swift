@@ -21,7 +21,7 @@ extension Replica {
     let rest = contacts.forget(address: address)
     guard !rest.isEmpty else { return }
     effects.append(
-      .persist(rest.sorted { $0.key < $1.key }.map { .setAddresses($0.key, $0.value) }))
+      .persist(rest.sorted { $0.key < $1.key }.map { .addresses($0.key, $0.value) }))
     effects.append(.addresses(rest))
   }
 
@@ -42,7 +42,7 @@ extension Replica {
     let changes = contacts.takeChanges(at: now.monotonicMilliseconds)
     guard !changes.isEmpty else { return }
     effects += [
-      .persist(changes.map { .setAddresses($0.device, $0.kept) }),
+      .persist(changes.map { .addresses($0.device, $0.kept) }),
       .addresses(Dictionary(uniqueKeysWithValues: changes.map { ($0.device, $0.kept) })),
     ]
     for id in links.keys.sorted() where exchanges(id) {

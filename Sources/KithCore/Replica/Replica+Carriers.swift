@@ -256,7 +256,7 @@ extension Replica {
     switch next {
     case .put(let object):
       // Storage has the new clock before an object leaves with it.
-      effects.append(.persist([.setClock(clock.latest)]))
+      effects.append(.persist([.put(.clock, clock.latest.row)]))
       effects.append(.carrier(id, .put(object)))
     case .done:
       let names = carriers[id]?.lastDeletions(author.reader) ?? []

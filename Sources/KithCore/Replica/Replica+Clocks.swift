@@ -57,7 +57,7 @@ extension Replica {
   /// Continues in a later generation that a member tells, and tells it on.
   mutating func hear(generation: UInt8) {
     guard timeKeeper.hear(generation: generation) else { return }
-    effects.append(.persist([.setClock(clock.latest)]))
+    effects.append(.persist([.put(.clock, clock.latest.row)]))
     tellTime()
   }
 
@@ -108,7 +108,7 @@ extension Replica {
       restampDrafts()
       report(.clockSetBack(milliseconds: milliseconds))
     case .newGeneration(let milliseconds):
-      effects.append(.persist([.setClock(clock.latest)]))
+      effects.append(.persist([.put(.clock, clock.latest.row)]))
       report(.newGeneration(timeKeeper.generation, milliseconds: milliseconds))
       tellTime()
     case .noneLeft: report(.noGenerationLeft(timeKeeper.generation))
@@ -126,7 +126,7 @@ extension Replica {
         stores[identifier]?.restampDrafts(from: first, author: author, clock: &timeKeeper)
         ?? StoreOutcome()
     }
-    effects.append(.persist([.setClock(clock.latest)]))
+    effects.append(.persist([.put(.clock, clock.latest.row)]))
     carryOut(outcome, in: stores.keys.sorted())
   }
 }

@@ -11,7 +11,7 @@ extension Replica {
   mutating func keepHistory(_ keeps: Bool) {
     guard keeps != keepsHistory else { return }
     keepsHistory = keeps
-    var mutations: [Mutation] = [.setKeepsHistory(keeps)]
+    var mutations: [Mutation] = [.put(.keepsHistory, [keeps ? 1 : 0])]
     for identifier in stores.keys.sorted() {
       mutations += stores[identifier]?.history?.removeAll(in: identifier) ?? []
       stores[identifier]?.history = keeps ? PastValues() : nil

@@ -56,7 +56,7 @@ extension Replica {
     else { return end(id, .notMember) }
     guard timeKeeper.counts(inviter.clock) else { return end(id, .clocksDiffer) }
     timeKeeper.clock.witness(inviter.clock)
-    effects.append(.persist([.setClock(clock.latest)]))
+    effects.append(.persist([.put(.clock, clock.latest.row)]))
     links[id] = Link(
       .inviter(certificate.device, Link.Pull()),
       peer: joinPeer(certificate, isDialled: true, inviter.address), at: now)

@@ -10,7 +10,7 @@ extension Replica {
     var mutations: [Mutation] = []
     for device in revoked.sorted() {
       if contacts.forget(device) {
-        mutations.append(.setAddresses(device, []))
+        mutations.append(.addresses(device, []))
         effects.append(.addresses([device: []]))
       }
     }

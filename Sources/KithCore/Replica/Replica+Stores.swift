@@ -14,7 +14,9 @@ extension Replica {
       mutations += stores[identifier]?.drafts.save(in: identifier) ?? []
       mutations += stores[identifier]?.history?.save(in: identifier, at: time) ?? []
     }
-    if !mutations.isEmpty { effects.append(.persist(mutations + [.setClock(clock.latest)])) }
+    if !mutations.isEmpty {
+      effects.append(.persist(mutations + [.put(.clock, clock.latest.row)]))
+    }
     if outcome.hasProgress { effects.append(.progress) }
   }
 
@@ -51,13 +53,13 @@ extension Replica {
 
   private mutating func markOpened(_ identifier: StoreIdentifier) {
     stores[identifier]?.isOpened = true
-    effects.append(.persist([.setOpened(identifier)]))
+    effects.append(.persist([.put(.store(identifier, .opened), [1])]))
   }
 
   mutating func create(_ identifier: StoreIdentifier, policy: Policy) {
     stores[identifier] = StoreReplica(
       identifier: identifier, policy: policy, keepsHistory: keepsHistory)
-    effects.append(.persist([.putStore(identifier, policy)]))
+    effects.append(.persist([.put(.store(identifier, .policy), policy.row)]))
   }
 
   private mutating func changePolicy(of identifier: StoreIdentifier, to policy: Policy) {
@@ -280,14 +282,14 @@ extension Replica {
     var outcome = StoreOutcome()
     var isParted = false
     if found.rows > 0 {
-      outcome.mutations = [.dropDamaged]
-      outcome.reports = [.damaged(rows: found.rows, stores: found.stores.keys.sorted())]
+      outcome.mutations = [.remove(.damaged)]
+      let stores = found.loss == nil ? [] : stores.keys.sorted()
+      outcome.reports = [.damaged(rows: found.rows, stores: stores)]
     }
     if let chain = ownChain {
       for identifier in stores.keys.sorted() {
-        let damage = found.stores[identifier]
-        if damage != nil, stores[identifier]?.log.chains[chain] != nil { isParted = true }
-        outcome.mutations += stores[identifier]?.drop(damage) ?? []
+        if found.loss != nil, stores[identifier]?.log.chains[chain] != nil { isParted = true }
+        outcome.mutations += stores[identifier]?.drop(found.loss) ?? []
       }
     }
     carryOut(outcome, in: [])

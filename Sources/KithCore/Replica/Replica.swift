@@ -50,7 +50,7 @@ package struct Replica: Sendable {
     try self.init(
       account: account, keys: keys, outline: StorageOutline(snapshot, damage: damage),
       process: process, entropy: entropy
-    ) { store, reference in snapshot.stores[store]?.changeSets[reference] }
+    ) { keys in keys.map { snapshot[$0] } }
   }
 
   /// Reads change sets one by one, and keeps no box.
@@ -59,7 +59,7 @@ package struct Replica: Sendable {
   package init(
     account: AccountID, keys: DeviceKeys, outline: StorageOutline, process: ProcessID,
     entropy: some Entropy,
-    changeSet: (StoreIdentifier, ChangeSetReference) throws(StorageError) -> StoredChangeSet?
+    rows: ([RowKey]) throws(StorageError) -> [[UInt8]?]
   ) throws(ReplicaError) {
     let snapshot = outline.snapshot
     var roster = Roster(account: account)
@@ -84,9 +84,8 @@ package struct Replica: Sendable {
     for (identifier, stored) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
       do throws(StorageError) {
         let restored = try StoreReplica.restored(
-          identifier, stored, outline.changeSets[identifier] ?? [], by: judge, &members.keyring,
-          keepsHistory: keepsHistory
-        ) { (reference) throws(StorageError) in try changeSet(identifier, reference) }
+          identifier, stored, outline.changeSets[identifier] ?? [:], by: judge,
+          &members.keyring, keepsHistory: keepsHistory, rows)
         stores[identifier] = restored.store
         counters.damaged += restored.damaged
       } catch {
@@ -99,9 +98,6 @@ package struct Replica: Sendable {
         guard let object = KnownObject(decoding: bytes, account: account) else { continue }
         carriers[id]?.objects.restore(name, object)
       }
-    }
-    if damage.mayLackClock {
-      timeKeeper.clock.witness(stores.values.lazy.map(\.latestStored).max() ?? .zero)
     }
   }
 
@@ -236,7 +232,7 @@ package struct Replica: Sendable {
   mutating func takeNewIncarnation() {
     let fresh = drawIncarnation()
     let taken = incarnations.take(fresh, used: usedIncarnations)
-    effects.append(.persist([.setIncarnation(fresh), .setClock(clock.latest)]))
+    effects.append(.persist([.put(.incarnation, fresh.row), .put(.clock, clock.latest.row)]))
     switch taken {
     case .first: break
     case .another: report(.newIncarnation)

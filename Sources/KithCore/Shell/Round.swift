@@ -65,22 +65,10 @@ extension Effect {
 extension Mutation {
   /// As of an ``Effect``; a commit writes at least a row for it.
   var weight: Int {
-    let held =
-      switch self {
-      case .putEntry(_, _, _, let box): box.count
-      case .putHeader(_, _, let header, let signature): header.count + signature.count
-      case .putDraft(_, _, let bytes), .putRefusal(_, _, let bytes), .putPastValue(_, _, let bytes),
-        .putRecord(_, let bytes), .putObject(_, _, let bytes):
-        bytes.count
-      case .setAddresses(_, let addresses): Limits.weight(ofAddresses: addresses)
-      case .setClock, .setIncarnation, .setKeepsHistory, .removeRecord, .putStore, .setAdopted,
-        .setOpened, .removeChangeSet, .removeEntry, .setVector, .removeVector, .setLost,
-        .removeLost, .setLoss, .setHorizon, .dropDamaged, .removeDraft, .removeRefusal,
-        .removePastValue,
-        .removeObject:
-        0
-      }
-    return Limits.overheadBytes + held
+    switch self {
+    case .put(_, let bytes): Limits.overheadBytes + bytes.count
+    case .remove: Limits.overheadBytes
+    }
   }
 }
 

@@ -88,7 +88,7 @@ extension Shell {
     let old = replica
     replica = fresh
     health = .probing(error, attempts: attempts)
-    outbox = [.persist([.setClock(fresh.hybridClock)])]
+    outbox = [.persist([.put(.clock, fresh.hybridClock.row)])]
     var inputs: [Input] = [.start(isCopy: isCopy)]
     if let clockStatus {
       inputs.append(

@@ -151,8 +151,8 @@ struct DraftQueue {
     let removed = unsaved.intersection(stored).subtracting(written.map(\.ordinal))
     stored = Set(drafts.map(\.ordinal))
     unsaved = []
-    return removed.sorted().map { .removeDraft(store, $0) }
-      + written.map { .putDraft(store, $0.ordinal, $0.encoded()) }
+    return removed.sorted().map { .remove(.store(store, .draft($0))) }
+      + written.map { .put(.store(store, .draft($0.ordinal)), $0.encoded()) }
   }
 
   mutating func removeAll(in store: StoreIdentifier) -> [Mutation] {

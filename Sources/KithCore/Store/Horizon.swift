@@ -15,6 +15,16 @@ package struct Horizon: Hashable, Sendable {
     self.isBelow = isBelow
     self.unseen = unseen
   }
+
+  package var row: [UInt8] { clock.row + [isBelow ? 1 : 0] + unseen.flatMap(\.bytes) }
+
+  package init?(row: [UInt8]) {
+    var bytes = RowBytes(row)
+    clock = HybridTime(rawValue: bytes.number(bytes: 8))
+    isBelow = bytes.number(bytes: 1) != 0
+    while !bytes.left.isEmpty, !bytes.isShort { unseen.append(bytes.take()) }
+    guard bytes.isExact else { return nil }
+  }
 }
 
 /// Removals are bounded. If one was forgotten, a device that never had it may bring its value back.
@@ -74,7 +84,7 @@ extension StoreReplica {
   mutating func learn(horizon clock: HybridTime) -> [Mutation] {
     guard clock > horizon.clock else { return [] }
     horizon.clock = clock
-    return [.setHorizon(identifier, horizon)]
+    return [.put(.store(identifier, .horizon), horizon.row)]
   }
 
   /// A device that is not below the horizon has the same state.
@@ -82,14 +92,14 @@ extension StoreReplica {
     guard horizon.isBelow else { return [] }
     horizon.isBelow = false
     isHorizonUntold = true
-    return [.setHorizon(identifier, horizon)]
+    return [.put(.store(identifier, .horizon), horizon.row)]
   }
 
   /// Removes the devices that have everything now, or left.
   mutating func setUnseen(_ devices: [DeviceID]) -> [Mutation] {
     guard devices != horizon.unseen else { return [] }
     horizon.unseen = devices
-    return [.setHorizon(identifier, horizon)]
+    return [.put(.store(identifier, .horizon), horizon.row)]
   }
 
   // MARK: Forgetting
@@ -108,7 +118,8 @@ extension StoreReplica {
     let unseen = Set(homes.map(\.changeSet)).flatMap(lacking)
     horizon.unseen = Set(horizon.unseen).union(unseen).sorted()
     let mutations = log.drop(homes, in: identifier)
-    return horizon == before ? mutations : mutations + [.setHorizon(identifier, horizon)]
+    return horizon == before
+      ? mutations : mutations + [.put(.store(identifier, .horizon), horizon.row)]
   }
 
   /// Drops such removals from the state only, raises the horizon, and returns their homes.

@@ -95,14 +95,14 @@ struct PastValues {
     while hasExpired(at: milliseconds) { dropOldest() }
     let added = order.suffix(while: { $0 >= nextToSave }).compactMap { values[$0] }
     defer { (nextToSave, unsavedDrops) = (next, []) }
-    return unsavedDrops.map { .removePastValue(store, $0) }
-      + added.map { .putPastValue(store, $0.number, $0.encoded()) }
+    return unsavedDrops.map { .remove(.store(store, .pastValue($0))) }
+      + added.map { .put(.store(store, .pastValue($0.number)), $0.encoded()) }
   }
 
   mutating func removeAll(in store: StoreIdentifier) -> [Mutation] {
     while !values.isEmpty { dropOldest() }
     defer { unsavedDrops = [] }
-    return unsavedDrops.map { .removePastValue(store, $0) }
+    return unsavedDrops.map { .remove(.store(store, .pastValue($0))) }
   }
 
   /// Adds a value from storage; called in order of numbers.

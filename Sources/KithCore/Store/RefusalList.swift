@@ -22,8 +22,8 @@ struct RefusalList {
     last.operations = []
     defer { lastTaken = last.number }
     let removed = [lastTaken].compactMap(\.self) + taken.dropLast().map(\.number)
-    return removed.map { .removeRefusal(store, $0) }
-      + [.putRefusal(store, last.number, last.encoded())]
+    return removed.map { .remove(.store(store, .refusal($0))) }
+      + [.put(.store(store, .refusal(last.number)), last.encoded())]
   }
 
   /// Adds a refusal from storage; called in order of numbers.

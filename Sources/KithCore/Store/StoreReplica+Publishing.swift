@@ -55,16 +55,10 @@ extension StoreReplica {
   ) -> [Mutation] {
     let previous = log.insert(changeSet)
     untold.insert(changeSet.header.chain)
-    let (reference, stored) = (changeSet.reference, changeSet.stored)
-    var mutations: [Mutation] = [
-      .putHeader(identifier, reference, header: stored.header, signature: stored.signature)
-    ]
-    var dropped: [EntryHome] = []
-    for (index, box) in stored.entries.sorted(by: { $0.key < $1.key }) {
-      dropped += place(&self, index)
-      mutations.append(.putEntry(identifier, reference, index: index, box: box))
-    }
-    return mutations + log.drop(dropped, alsoConsidering: previous, in: identifier)
+    let indices = changeSet.stored.entries.keys.sorted()
+    let dropped = indices.flatMap { place(&self, $0) }
+    return changeSet.rows(of: indices, in: identifier)
+      + log.drop(dropped, alsoConsidering: previous, in: identifier)
   }
 
   private mutating func cover(_ changeSets: [ChangeSet]) -> [Cover] {
@@ -125,7 +119,7 @@ extension StoreReplica {
 
 extension Cover {
   func mutation(in store: StoreIdentifier) -> Mutation {
-    .setVector(store, chain.device, chain.incarnation, through)
+    .put(.store(store, .vector(chain)), through.row)
   }
 }
 

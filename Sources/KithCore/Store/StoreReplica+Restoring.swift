@@ -1,14 +1,14 @@
 internal import KithCrypto
 
 extension StoreReplica {
-  /// Makes a store from storage, which has compared all checksums. Signatures were checked before
+  /// Makes a store from storage, which has opened all rows. Signatures were checked before
   /// storing. Only one change set's boxes are in memory at a time.
   ///
   /// - Returns: The store, and the number of unreadable parts.
   static func restored(
-    _ identifier: StoreIdentifier, _ stored: StoredStore, _ references: [ChangeSetReference],
-    by judge: Judge, _ keyring: inout Keyring, keepsHistory: Bool,
-    _ changeSet: (ChangeSetReference) throws(StorageError) -> StoredChangeSet?
+    _ identifier: StoreIdentifier, _ stored: StoredStore,
+    _ changeSets: [ChangeSetReference: [UInt32]], by judge: Judge, _ keyring: inout Keyring,
+    keepsHistory: Bool, _ rows: ([RowKey]) throws(StorageError) -> [[UInt8]?]
   ) throws(StorageError) -> (store: Self, damaged: Int) {
     var store = Self(
       identifier: identifier, policy: stored.policy, keepsHistory: keepsHistory)
@@ -17,18 +17,19 @@ extension StoreReplica {
     store.adopted = stored.adopted
     store.horizon = stored.horizon
     store.log.withhold(judge.roster.membership.revoked.subtracting([judge.own]))
-    for reference in references.sorted() {
-      if let kept = try changeSet(reference),
+    for (reference, indices) in changeSets.sorted(by: { $0.key < $1.key }) {
+      let rows = try rows(reference.keys(indices, in: identifier))
+      if let kept = StoredChangeSet(rows, entries: indices),
         let header = try? ChangeSetHeader(decoding: kept.header),
         store.restore(ChangeSet(header: header, stored: kept), by: judge, &keyring)
       {
         continue
       }
       damaged += 1
-      store.unreadable.insert(reference)
+      store.unreadable[reference] = indices
     }
-    for (chain, covered) in stored.vector.chains { store.log.restore(chain, covered: covered) }
-    for (chain, covered) in stored.lost.chains { store.log.restore(chain, lost: covered) }
+    for (chain, covered) in stored.vector { store.log.restore(chain, covered: covered) }
+    for (chain, covered) in stored.lost { store.log.restore(chain, lost: covered) }
     store.loss = stored.loss
     for (ordinal, bytes) in stored.drafts.sorted(by: { $0.key < $1.key }) {
       if let draft = Draft(ordinal: ordinal, decoding: bytes) {
@@ -78,13 +79,6 @@ extension StoreReplica {
     return true
   }
 
-  /// The latest clock of a change set or draft.
-  var latestStored: HybridTime {
-    max(
-      log.changeSets.values.lazy.map(\.clock).max() ?? .zero,
-      drafts.drafts.lazy.map(\.clock).max() ?? .zero)
-  }
-
   // MARK: Damage
 
   /// Whether damaged data is missing that no device has returned, and whose loss nobody has
@@ -94,25 +88,29 @@ extension StoreReplica {
   var missing: StoreLoss? {
     guard isLacking else { return nil }
     let known = log.hasLost && loss?.isAccepted != true ? loss : nil
-    return StoreLoss(
-      changeSets: (known?.changeSets ?? 0) + unreadable.count, entries: known?.entries ?? 0)
+    return StoreLoss(rows: (known?.rows ?? 0) + unreadable.count)
   }
 
   /// Ends the loss: all is covered again, so unreadable change sets are superseded.
   mutating func endLoss() -> [Mutation] {
-    defer { (loss, unreadable) = (nil, []) }
-    return (loss == nil ? [] : [.setLoss(identifier, nil)])
-      + unreadable.sorted().map { .removeChangeSet(identifier, $0) }
+    let mutations: [Mutation] = loss == nil ? [] : [.remove(.store(identifier, .loss))]
+    loss = nil
+    return mutations + removeUnreadable()
   }
 
   /// Called when a person accepts the loss.
   mutating func acceptLoss() -> [Mutation] {
     guard isLacking else { return [] }
-    loss = StoreLoss(
-      changeSets: loss?.changeSets ?? 0, entries: loss?.entries ?? 0, isAccepted: true)
-    defer { unreadable = [] }
-    return [.setLoss(identifier, loss)]
-      + unreadable.sorted().map { .removeChangeSet(identifier, $0) }
+    let accepted = StoreLoss(rows: loss?.rows ?? 0, isAccepted: true)
+    loss = accepted
+    return [.put(.store(identifier, .loss), accepted.row)] + removeUnreadable()
+  }
+
+  private mutating func removeUnreadable() -> [Mutation] {
+    defer { unreadable = [:] }
+    return unreadable.sorted { $0.key < $1.key }.flatMap { reference, indices in
+      reference.keys(indices, in: identifier).map { .remove($0) }
+    }
   }
 
   /// Handles damage: covers nothing any more, so that peers send everything again. Data that is
@@ -122,18 +120,9 @@ extension StoreReplica {
     let old = log.hasLost && loss?.isAccepted == false ? loss : nil
     let mutations = log.lose(in: identifier)
     guard let damage else { return mutations }
-    loss = StoreLoss(
-      changeSets: (old?.changeSets ?? 0) + damage.changeSets,
-      entries: (old?.entries ?? 0) + damage.entries)
-    return mutations + [.setLoss(identifier, loss)]
-  }
-}
-
-extension [DeviceID: [Incarnation: UInt64]] {
-  fileprivate var chains: [(ChainID, UInt64)] {
-    flatMap { device, incarnations in
-      incarnations.map { (ChainID(device: device, incarnation: $0.key), $0.value) }
-    }
+    let loss = StoreLoss(rows: (old?.rows ?? 0) + damage.rows)
+    self.loss = loss
+    return mutations + [.put(.store(identifier, .loss), loss.row)]
   }
 }
 

@@ -71,7 +71,9 @@ extension StoreReplica {
     }
     reportOverLimit(intake.taint.overLimit, noting: &intake.outcome)
     cover(batch, noting: &intake)
-    if horizon != before { intake.outcome.mutations.append(.setHorizon(identifier, horizon)) }
+    if horizon != before {
+      intake.outcome.mutations.append(.put(.store(identifier, .horizon), horizon.row))
+    }
     intake.passedOn += intake.again.filter { log.isCovered($0.header) }
     show(since: shown, author: judge.own, at: milliseconds, noting: &intake)
     intake.isNews =
@@ -141,7 +143,9 @@ extension StoreReplica {
     _ changeSet: ChangeSet, _ opened: OpenedChangeSet, noting intake: inout Intake
   ) {
     let reference = changeSet.reference
-    unreadable.remove(reference)
+    if let indices = unreadable.removeValue(forKey: reference) {
+      intake.outcome.mutations += reference.keys(indices, in: identifier).map { .remove($0) }
+    }
     let previous = log.insert(changeSet)
     var dropped: [EntryHome] = []
     for (index, entry, digest) in opened.entries {
@@ -156,21 +160,13 @@ extension StoreReplica {
       dropped += merged.dropped
     }
     dropped += quarantine(opened.quarantined, of: changeSet, noting: &intake)
-    // Nothing of this change set is on the disk yet, so nothing is removed there.
     intake.outcome.mutations += log.drop(
-      dropped, alsoConsidering: previous + [reference], in: identifier
-    ).filter { !$0.concerns(reference) }
+      dropped, alsoConsidering: previous + [reference], in: identifier)
     // If no entry is needed, drop the change set and do not relay it: peers that do not cover it
     // would relay it without end.
     guard let left = log.changeSets[reference] else { return }
     intake.passedOn.append(changeSet)
-    let stored = changeSet.stored
-    intake.outcome.mutations.append(
-      .putHeader(identifier, reference, header: stored.header, signature: stored.signature))
-    for index in left.indices {
-      guard let box = stored.entries[index] else { continue }
-      intake.outcome.mutations.append(.putEntry(identifier, reference, index: index, box: box))
-    }
+    intake.outcome.mutations += changeSet.rows(of: left.indices, in: identifier)
   }
 
   /// Restores lacking entries of a kept change set, if they still count. Causes:
@@ -192,7 +188,7 @@ extension StoreReplica {
       guard !merged.dropped.contains(home) else { continue }
       log.restore(boxOf: box.count, to: home)
       intake.outcome.mutations.append(
-        .putEntry(identifier, changeSet.reference, index: index, box: box))
+        .put(.store(identifier, .entry(changeSet.reference, index)), box))
       if merged.isNew { intake.touched.insert(entry.key) }
       dropped += merged.dropped
     }
@@ -277,14 +273,5 @@ extension StoreReplica {
     view(
       .quotaViolationChange, changes.filter { !written.contains($0.key) },
       superseded: drafted.refused, at: milliseconds, noting: &intake.outcome)
-  }
-}
-
-extension Mutation {
-  fileprivate func concerns(_ reference: ChangeSetReference) -> Bool {
-    switch self {
-    case .removeEntry(_, reference, _), .removeChangeSet(_, reference): true
-    default: false
-    }
   }
 }

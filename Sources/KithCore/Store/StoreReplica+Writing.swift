@@ -92,7 +92,7 @@ extension StoreReplica {
         own.formUnion(operations.map { Key($0.key) })
       }
     }
-    if last != adopted { outcome.mutations.append(.setAdopted(identifier, last)) }
+    if last != adopted { outcome.mutations.append(.put(.store(identifier, .adopted), last.row)) }
     adopted = last
     view(
       .initialSyncChange, state.changes(since: shown), superseded: lost,
@@ -156,7 +156,8 @@ extension StoreReplica {
     _ draft: Draft, because reason: Refusal.Reason, noting outcome: inout StoreOutcome
   ) {
     let refusal = refusals.add(draft, because: reason)
-    outcome.mutations.append(.putRefusal(identifier, refusal.number, refusal.encoded()))
+    outcome.mutations.append(
+      .put(.store(identifier, .refusal(refusal.number)), refusal.encoded()))
     outcome.hasProgress = true
   }
 
@@ -176,7 +177,7 @@ extension StoreReplica {
     to policy: Policy, author: DeviceID, at milliseconds: UInt64
   ) -> StoreOutcome {
     reportedOverLimit = []
-    var outcome = StoreOutcome(mutations: [.putStore(identifier, policy)])
+    var outcome = StoreOutcome(mutations: [.put(.store(identifier, .policy), policy.row)])
     showAnew(author: author, at: milliseconds, noting: &outcome) {
       $0.state = $0.state.under(policy)
     }

@@ -19,7 +19,7 @@ struct StoreReplica {
   /// Chains whose coverage peers have not been told.
   var untold: Set<ChainID> = []
   /// Change sets in storage that cannot be opened; they count as lost.
-  var unreadable: Set<ChangeSetReference> = []
+  var unreadable: [ChangeSetReference: [UInt32]] = [:]
   /// The damage, until all of it is covered again.
   var loss: StoreLoss?
   /// Entries quarantined since the start.

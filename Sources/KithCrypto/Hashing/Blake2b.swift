@@ -29,6 +29,12 @@ package enum Blake2b {
     return hasher.digest256()
   }
 
+  package static func digest128(_ bytes: [UInt8]) -> Digest128 {
+    Digest128 {
+      _ = crypto_generichash($0.bytePointer, $0.count, bytes, UInt64(bytes.count), nil, 0)
+    }
+  }
+
   /// Without the key, the digest reveals nothing.
   package static func keyed128<Key: SecretKey & ~Copyable>(
     _ message: [UInt8], key: borrowing Key

@@ -31,7 +31,7 @@ extension Simulation {
   ) throws(Violation) {
     let durable = disk.stores[store]?.vector ?? [:]
     let isDurable = vector.allSatisfy { chain, sequence in
-      durable[chain.device]?[chain.incarnation] ?? 0 >= sequence
+      durable[chain] ?? 0 >= sequence
         || wasDropped(chain.device, disk, device)
     }
     guard isDurable else {
@@ -106,11 +106,11 @@ extension Simulation {
   /// claims").
   func checkClock(_ mutations: [Mutation], on device: SimulatedDevice) throws(Violation) {
     let durable = device.disk.durable.clock
-    for case .putHeader(_, let reference, let header, _) in mutations
+    for case .put(.store(_, .changeSet(let reference)), let row) in mutations
     where reference.device == device.keys.id {
-      guard let clock = try? ChangeSetHeader(decoding: header).clock, clock > durable else {
-        continue
-      }
+      guard let header = StoredChangeSet(row: row)?.header,
+        let clock = try? ChangeSetHeader(decoding: header).clock, clock > durable
+      else { continue }
       throw Violation(.causality, "\(device.name) forgot the clock of what it stamped")
     }
   }

@@ -68,7 +68,7 @@ extension Simulation {
     for effect in effects {
       switch effect {
       case .view(let change): stores.insert(change.store)
-      case .persist(let mutations): stores.formUnion(mutations.compactMap(\.store))
+      case .persist(let mutations): stores.formUnion(mutations.compactMap(\.key.store))
       default: break
       }
     }
@@ -169,26 +169,6 @@ extension Simulation {
         throw Violation(
           .quota, "\(device.name)'s write of \(key) claims or falls back to what it should not")
       }
-    }
-  }
-}
-
-extension Mutation {
-  fileprivate var store: StoreIdentifier? {
-    switch self {
-    case .setClock, .setIncarnation, .setKeepsHistory, .putRecord, .removeRecord, .setAddresses,
-      .dropDamaged, .putObject, .removeObject:
-      nil
-    case .putStore(let store, _), .setAdopted(let store, _), .setOpened(let store),
-      .putHeader(let store, _, _, _),
-      .removeChangeSet(let store, _), .putEntry(let store, _, _, _),
-      .removeEntry(let store, _, _), .setVector(let store, _, _, _),
-      .removeVector(let store, _, _), .setLost(let store, _, _, _), .removeLost(let store, _, _),
-      .setLoss(let store, _), .setHorizon(let store, _),
-      .putDraft(let store, _, _), .removeDraft(let store, _),
-      .putRefusal(let store, _, _), .removeRefusal(let store, _),
-      .putPastValue(let store, _, _), .removePastValue(let store, _):
-      store
     }
   }
 }

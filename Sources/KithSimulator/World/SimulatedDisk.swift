@@ -23,7 +23,7 @@ package final class SimulatedDisk: ReplicaStorage {
       log.append(Frame(mutations: mutations, checksum: mutations.count))
       for mutation in mutations {
         current.apply(mutation)
-        if case .setIncarnation = mutation { isCopy = false }
+        if case .put(.incarnation, _) = mutation { isCopy = false }
       }
       if log.count >= SimulatedDisk.checkpointFrames {
         checkpoint = current
@@ -57,13 +57,8 @@ package final class SimulatedDisk: ReplicaStorage {
 
   package func outline() throws(StorageError) -> StorageOutline { StorageOutline(try load()) }
 
-  package func changeSets(
-    _ references: [ChangeSetReference], in store: StoreIdentifier
-  ) throws(StorageError) -> [StoredChangeSet?] {
-    state.withLock { state in
-      let kept = state.current.stores[store]?.changeSets
-      return references.map { kept?[$0] }
-    }
+  package func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?] {
+    state.withLock { state in keys.map { state.current[$0] } }
   }
 
   package func load() throws(StorageError) -> Snapshot {

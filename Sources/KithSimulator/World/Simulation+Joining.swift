@@ -150,7 +150,9 @@ extension Simulation {
         switch $0 {
         case .view: true
         case .persist(let mutations):
-          mutations.contains { if case .putRefusal = $0 { true } else { false } }
+          mutations.contains {
+            if case .put(.store(_, .refusal), _) = $0 { true } else { false }
+          }
         default: false
         }
       }

@@ -35,7 +35,7 @@ extension Simulation {
     var replica = try? Replica(
       account: account, keys: device.keys, outline: outline, process: device.process,
       entropy: SeededEntropy(seed: seed)
-    ) { (store, reference) throws(StorageError) in try disk.changeSet(reference, in: store) }
+    ) { (keys) throws(StorageError) in try disk.rows(keys) }
     // In some runs answers come in pieces of a few change sets; elsewhere no answer is large
     // enough. The last piece covers for all, so no session may lose or reorder one.
     if schedule.seed.isMultiple(of: 3), faults.isDisjoint(with: [.silentLoss, .reordering]) {

@@ -29,9 +29,9 @@ package final class BareDatabase: @unchecked Sendable {
     do {
       try queue.unsafeReentrantWrite { _ in
         guard let statements else { throw StorageError.closed(path) }
-        try statements.run("BEGIN IMMEDIATE")
-        try statements.run("INSERT INTO bare (value) VALUES (?)", blob.blob)
-        try statements.run("COMMIT")
+        try statements.run(.begin)
+        try statements.run(.putBare, bytes: blob)
+        try statements.run(.commit)
       }
     } catch {
       throw .database(path, error)

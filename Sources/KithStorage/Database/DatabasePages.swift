@@ -1,21 +1,14 @@
 import KithCore
 
-/// The rows in a database's pages, also where the trees of pages are damaged.
+/// The sealed rows in a database's pages, also where the trees of pages are damaged.
 ///
 /// A page that is no longer in use keeps its old rows. So rows are taken from pages in use only: all
 /// that are not in the list of free pages, or, if that list is damaged, those that a tree leads to.
 struct DatabasePages {
-  /// Of a table with row ids, or one without, which SQLite keeps as an index.
-  enum Kind {
-    case table
-    case index
-  }
-
   struct Row {
     let page: Int
-    let kind: Kind
-    /// The first column of a table with row ids is the row id. Empty if the row cannot be read.
-    let columns: [Argument]
+    /// Nil if the row cannot be read.
+    let sealed: [UInt8]?
   }
 
   /// A table's pages, from its root.
@@ -42,9 +35,10 @@ struct DatabasePages {
       if let page { pages[number] = page }
     }
     var roots = roots
-    for row in pages[1].map({ self.rows(of: $0, 1) }) ?? [] {
-      if row.columns.count == 6, row.columns[1].string == "table", let name = row.columns[2].string,
-        let root = row.columns[4].number.flatMap({ Int(exactly: $0) })
+    // Its rows have type, name, table, root and text.
+    for columns in pages[1].map({ records(in: $0) }) ?? [] {
+      if columns.count == 5, columns[0].string == "table", let name = columns[1].string,
+        let root = columns[3].number.flatMap({ Int(exactly: $0) })
       {
         roots[name] = root
       }
@@ -61,7 +55,11 @@ struct DatabasePages {
     }
     let isOfTree = { (number: Int) in seen[number] != nil }
     for (number, page) in pages.sorted(by: { $0.key < $1.key }) where number != 1 {
-      if free != nil || isOfTree(number) { rows += self.rows(of: page, number) }
+      guard free != nil || isOfTree(number) else { continue }
+      // The row id, which is no bytes in a record, and the sealed bytes.
+      rows += records(in: page).map { columns in
+        Row(page: number, sealed: columns.count == 2 ? columns[1].bytes : nil)
+      }
     }
   }
 
@@ -81,10 +79,8 @@ struct DatabasePages {
     guard free?.contains(number) != true, page.dropFirst(8).allSatisfy({ $0 == 0 }) else {
       return false
     }
-    return [UInt8(0x0A), 0x0D].contains { kind in
-      let head = [kind, 0, 0, 0, 0, UInt8(image.pageBytes >> 8), 0, 0]
-      return zip(head, page).reduce(0) { $0 + ($1.0 ^ $1.1).nonzeroBitCount } <= 1
-    }
+    let head = [Page.leaf, 0, 0, 0, 0, UInt8(image.pageBytes >> 8), 0, 0]
+    return zip(head, page).reduce(0) { $0 + ($1.0 ^ $1.1).nonzeroBitCount } <= 1
   }
 
   /// The numbers of the pages in the list of free ones; nil if it is damaged.
@@ -111,11 +107,9 @@ struct DatabasePages {
     return free.count == stated ? free : nil
   }
 
-  private func rows(of page: Page, _ number: Int) -> [Row] {
-    page.cells.map { cell in
-      let columns = payload(of: cell).flatMap { Record.columns($0, rowID: cell.rowID) }
-      return Row(page: number, kind: page.kind, columns: columns ?? [])
-    }
+  /// The columns of a page's rows; none of a row that cannot be read.
+  private func records(in page: Page) -> [[Column]] {
+    page.cells.map { payload(of: $0).flatMap(Record.columns) ?? [] }
   }
 
   /// The bytes in the page, then those of the overflow pages; nil if these end early, or there would
@@ -134,11 +128,12 @@ struct DatabasePages {
   }
 }
 
-/// A page of a tree, as far as it can be read.
+/// A page of a table's tree, as far as it can be read. There are no indexes.
 private struct Page {
+  static let leaf: UInt8 = 0x0D
+  private static let interior: UInt8 = 0x05
+
   struct Cell {
-    /// Nil in an index.
-    var rowID: Int64?
     var byteCount: Int
     var local: ArraySlice<UInt8>
     /// 0: none.
@@ -146,7 +141,6 @@ private struct Page {
     var range: Range<Int>
   }
 
-  let kind: DatabasePages.Kind
   private(set) var cells: [Cell] = []
   private(set) var children: [Int] = []
   /// Whether cells, free blocks and fragments fill the page exactly.
@@ -155,14 +149,9 @@ private struct Page {
   /// Nil if the first byte names no kind of page.
   init?(_ bytes: ArraySlice<UInt8>, isFirst: Bool) {
     let head = isFirst ? DatabaseImage.headerBytes : 0
-    let isLeaf: Bool
-    switch bytes.number(at: head, bytes: 1) {
-    case 0x02: (kind, isLeaf) = (.index, false)
-    case 0x05: (kind, isLeaf) = (.table, false)
-    case 0x0A: (kind, isLeaf) = (.index, true)
-    case 0x0D: (kind, isLeaf) = (.table, true)
-    default: return nil
-    }
+    let kind = UInt8(bytes.number(at: head, bytes: 1))
+    guard [Self.leaf, Self.interior].contains(kind) else { return nil }
+    let isLeaf = kind == Self.leaf
     let count = bytes.number(at: head + 3, bytes: 2)
     let array = head + (isLeaf ? 8 : 12)
     guard array + 2 * count <= bytes.count else {
@@ -174,14 +163,13 @@ private struct Page {
     for index in 0..<count {
       let offset = bytes.number(at: array + 2 * index, bytes: 2)
       guard offset >= array + 2 * count,
-        let cell = Self.cell(bytes, at: offset, kind, isLeaf: isLeaf)
+        let cell = Self.cell(bytes, at: offset, isLeaf: isLeaf)
       else {
         isSound = false
         continue
       }
       used.append(cell.range)
-      if !isLeaf { children.append(bytes.number(at: offset, bytes: 4)) }
-      if isLeaf || kind == .index { cells.append(cell) }
+      if isLeaf { cells.append(cell) } else { children.append(bytes.number(at: offset, bytes: 4)) }
     }
     if !isLeaf { children.append(bytes.number(at: head + 8, bytes: 4)) }
     // The content begins here; 0 is 65,536.
@@ -208,25 +196,20 @@ private struct Page {
 
   /// Nil if it does not fit into the page.
   private static func cell(
-    _ bytes: ArraySlice<UInt8>, at offset: Int, _ kind: DatabasePages.Kind, isLeaf: Bool
+    _ bytes: ArraySlice<UInt8>, at offset: Int, isLeaf: Bool
   ) -> Cell? {
     var place = offset + (isLeaf ? 0 : 4)
     guard place < bytes.count else { return nil }
-    if kind == .table && !isLeaf {
+    if !isLeaf {
       guard bytes.varint(at: &place) != nil else { return nil }
       return Cell(byteCount: 0, local: [], overflow: 0, range: offset..<place)
     }
-    guard let size = bytes.varint(at: &place).flatMap({ Int(exactly: $0) }), size >= 0 else {
-      return nil
-    }
-    var rowID: Int64?
-    if kind == .table {
-      guard let id = bytes.varint(at: &place) else { return nil }
-      rowID = id
-    }
+    guard let size = bytes.varint(at: &place).flatMap({ Int(exactly: $0) }), size >= 0,
+      bytes.varint(at: &place) != nil
+    else { return nil }
     // The format's names: U, X, M, K.
     let usable = bytes.count
-    let most = kind == .table ? usable - 35 : (usable - 12) * 64 / 255 - 23
+    let most = usable - 35
     let least = (usable - 12) * 32 / 255 - 23
     let surplus = least + (size - least) % (usable - 4)
     let local = size <= most ? size : surplus <= most ? surplus : least
@@ -234,17 +217,30 @@ private struct Page {
     guard local >= 0, end <= usable else { return nil }
     let start = bytes.startIndex + place
     return Cell(
-      rowID: rowID, byteCount: size, local: bytes[start..<start + local],
+      byteCount: size, local: bytes[start..<start + local],
       overflow: local < size ? bytes.number(at: place + local, bytes: 4) : 0,
       // Smaller cells take 4 bytes.
       range: offset..<max(end, offset + 4))
   }
 }
 
+private enum Column {
+  case integer(Int64)
+  case blob([UInt8])
+  case text(String)
+  case null
+
+  var number: Int64? { if case .integer(let number) = self { number } else { nil } }
+
+  var bytes: [UInt8]? { if case .blob(let bytes) = self { bytes } else { nil } }
+
+  var string: String? { if case .text(let text) = self { text } else { nil } }
+}
+
 /// SQLite's record format.
 private enum Record {
   /// Nil if it is none.
-  static func columns(_ payload: [UInt8], rowID: Int64?) -> [Argument]? {
+  static func columns(_ payload: [UInt8]) -> [Column]? {
     let payload = payload[...]
     var place = 0
     guard let headerEnd = payload.varint(at: &place).flatMap({ Int(exactly: $0) }),
@@ -255,22 +251,19 @@ private enum Record {
       guard let type = payload.varint(at: &place) else { return nil }
       types.append(type)
     }
-    var columns: [Argument] = rowID.map { [.integer($0)] } ?? []
+    var columns: [Column] = []
     place = headerEnd
     for type in types {
       guard let (column, size) = column(type, payload, place) else { return nil }
       columns.append(column)
       place += size
     }
-    guard place == payload.count else { return nil }
-    // A primary key that is the row id has no bytes in the record.
-    if rowID != nil, columns.count > 1, case .null = columns[1] { columns.remove(at: 1) }
-    return columns
+    return place == payload.count ? columns : nil
   }
 
   private static func column(
     _ type: Int64, _ payload: ArraySlice<UInt8>, _ place: Int
-  ) -> (Argument, Int)? {
+  ) -> (Column, Int)? {
     switch type {
     case 0: return (.null, 0)
     case 1...6:

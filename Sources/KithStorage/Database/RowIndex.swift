@@ -1,35 +1,22 @@
 import KithCore
+import KithCrypto
 
-/// Rows in memory, so that commits look nothing up.
+/// The places of all rows, in memory, so that commits look nothing up.
 struct RowIndex {
-  struct ChangeSetKey: Hashable {
-    var store: Int64
-    var reference: ChangeSetReference
-  }
+  /// By the digest of the key's bytes, which are more.
+  var ids: [Digest128: Int64] = [:]
+  /// The highest row id of each table, also of rows that do not open.
+  var last: [RowTable: Int64] = [:]
+  /// Of the newest row.
+  var stamp = SealedRow.Stamp()
+  /// The rows that do not open.
+  var damaged: [RowTable: [Int64]] = [:]
 
-  struct Slot {
-    var id: Int64
-    /// The entry in the row itself.
-    var inlineIndex: UInt32?
-    /// Whether the table `entry` may have more.
-    var hasMore = false
-  }
+  subscript(key: RowKey) -> Int64? { ids[Blake2b.digest128(key.bytes)] }
 
-  /// The row is written whole.
-  struct Store {
-    var policy: Policy
-    var adopted = HybridTime.zero
-    var isOpened = false
+  /// Takes the next row id at the end of a table.
+  mutating func takeID(in table: RowTable) -> Int64 {
+    last[table, default: 0] += 1
+    return last[table, default: 0]
   }
-
-  var stores: [StoreIdentifier: Int64] = [:]
-  var storeRows: [StoreIdentifier: Store] = [:]
-  var changeSets: [ChangeSetKey: Slot] = [:]
-  var drafts = DraftIndex()
-  /// By store and number.
-  var pastValues: [DraftIndex.Key: Int64] = [:]
-  var damaged = DamagedRows()
-  var lastChangeSet: Int64 = 0
-  var lastStore: Int64 = 0
-  var lastPastValue: Int64 = 0
 }

@@ -30,7 +30,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   /// Creates the database if `isNew`. Otherwise reads and checks all of it before the first write, and
   /// then its origin: a write may destroy more of a damaged file.
   init(
-    path: String, device: DeviceID, key: consuming StorageKey, lock: DirectoryLock, isNew: Bool
+    path: String, key: consuming StorageKey, lock: DirectoryLock, isNew: Bool
   ) throws(StorageError) {
     self.path = path
     let reading = RowSeal(key: key.copy())
@@ -49,16 +49,18 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     let queue = try Connection.open(path)
     do {
       (state, origin) = try queue.writeWithoutTransaction { database in
-        try Schema.migrate(database, path: path, isNew: isNew)
+        try Schema.prepare(database, path: path, isNew: isNew)
         var state = State(statements: Statements(database), lacksCommits: lacksCommits)
-        if isNew {
-          try Meta.set(.device, device.bytes, state.statements)
-        } else {
-          try state.read(database, path, of: device, seal: reading)
-        }
+        if isNew { state.index = RowIndex() } else { try state.read(database, path, reading) }
         let origin = try OriginGuard(
-          identity: identity, database: database, lock: lock, statements: state.statements,
-          isNew: isNew)
+          identity: identity, lock: lock, isNew: isNew,
+          known: state.row(.storage(.fileIdentity), path, reading),
+          generations: state.row(.storage(.generations), path, reading))
+        if !origin.isCopy {
+          let renewal = isNew ? origin.settle() : origin.renew()
+          try state.write(renewal, database, path, reading)
+          origin.publish()
+        }
         return (state, origin)
       }
     } catch {
@@ -70,9 +72,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
 
   /// Reads a copy of the files in memory, which needs no room and no right to write. Commits change
   /// the copy alone.
-  init(
-    copying path: String, device: DeviceID, key: consuming StorageKey
-  ) throws(StorageError) {
+  init(copying path: String, key: consuming StorageKey) throws(StorageError) {
     self.path = path
     let reading = RowSeal(key: key.copy())
     seal = RowSeal(key: key)
@@ -81,9 +81,9 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     let queue = try Connection.openCopy(of: DatabaseImage(path), path)
     do {
       state = try queue.writeWithoutTransaction { database in
-        try Schema.migrate(database, path: path, isNew: false)
+        try Schema.prepare(database, path: path, isNew: false)
         var state = State(statements: Statements(database), lacksCommits: lacksCommits)
-        try state.read(database, path, of: device, seal: reading)
+        try state.read(database, path, reading)
         return state
       }
     } catch {
@@ -100,100 +100,46 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   ///
   /// - Complexity: O(*n*) in the stored bytes; one box at a time is in memory.
   package func outline() throws(StorageError) -> StorageOutline {
-    try withDatabase { database, statements in
-      if let outline = state?.outline.take() { return outline }
-      let reader = try read(database, statements)
-      state?.index = reader.index
-      return reader.outline
+    try withState { database, state in
+      if let outline = state.outline.take() { return outline }
+      try state.read(database, path, seal)
+      guard let outline = state.outline.take() else { preconditionFailure("it was read") }
+      return outline
     }
   }
 
   /// - Complexity: O(*n*) in their bytes.
-  package func changeSets(
-    _ references: [ChangeSetReference], in store: StoreIdentifier
-  ) throws(StorageError) -> [StoredChangeSet?] {
-    try withDatabase { database, statements in
-      if state?.index == nil { state?.index = try read(database, statements).index }
-      guard let index = state?.index, let row = index.stores[store] else {
-        return references.map { _ in nil }
-      }
-      return try references.map { reference in
-        try index.changeSets[.init(store: row, reference: reference)].map {
-          try read($0, reference, statements, leavingOut: index.damaged)
-        }
-      }
+  package func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?] {
+    try withState { database, state in
+      if state.index == nil { try state.read(database, path, seal) }
+      return try keys.map { try state.row($0, path, seal) }
     }
-  }
-
-  private func read(
-    _ slot: RowIndex.Slot, _ reference: ChangeSetReference, _ statements: Statements,
-    leavingOut known: DamagedRows
-  ) throws -> StoredChangeSet {
-    var damaged: StorageError {
-      .damaged(path, "row \(slot.id) of table change_set is damaged")
-    }
-    var found: ChangeSetRow?
-    try statements.read(
-      """
-      SELECT device, incarnation, sequence, digest, header, signature, checksum, entry_index,
-        entry_checksum, entry_box
-      FROM change_set WHERE id = ?
-      """, slot.id
-    ) { found = ChangeSetRow($0, from: 0) }
-    guard let row = found, row.reference == reference else { throw damaged }
-    var changeSet = StoredChangeSet(header: row.header, signature: row.signature)
-    if let index = slot.inlineIndex {
-      guard let entry = row.entry, entry.index == index else { throw damaged }
-      changeSet.entries[index] = entry.box
-    }
-    guard slot.hasMore else { return changeSet }
-    try statements.read(
-      """
-      SELECT id & 4294967295, checksum, box FROM entry
-      WHERE id BETWEEN ?1 << 32 AND (?1 << 32) | 4294967295
-      """, slot.id
-    ) { row in
-      // Damaged entries are left out until they are dropped.
-      let place = (slot.id, row.integer(0))
-      guard !known.entries.contains(where: { $0 == place }) else { return }
-      guard let entry = EntryRow(row, from: 0, of: reference) else { throw damaged }
-      changeSet.entries[entry.index] = entry.box
-    }
-    return changeSet
   }
 
   package func records() throws(StorageError) -> [[UInt8]] {
-    try withDatabase { database, _ in
-      for table in [Twin.record.table, Twin.record.copy] {
-        let rows = try CheckedRows(database, table)
-        if rows.areSound { return rows.sound.compactMap { $0[1].bytes } }
+    try withState { _, state in
+      var records: [RowKey: [UInt8]] = [:]
+      for table in [RowTable.vital, .vitalCopy] {
+        try state.statements.readAll(of: table) { _, sealed in
+          if let row = seal.open(sealed), case .record = row.key { records[row.key] = row.bytes }
+        }
       }
-      throw StorageError.damaged(path, "a row of table record is damaged, and its copy too")
+      return Array(records.values)
     }
   }
 
   /// The list of the carriers that only this device uses, as ``setCarriers(_:)`` got it; nil if it
   /// never did.
   package func carriers() throws(StorageError) -> [UInt8]? {
-    try withDatabase { database, _ in
-      guard let sealed = try Meta.get(.carriers, database) else { return nil }
-      guard let list = seal.open(sealed, at: .carriers) else {
-        throw StorageError.damaged(path, "the list of this device's own carriers does not open")
-      }
-      return list
-    }
+    try rows([.storage(.carriers)])[0]
   }
 
   /// Keeps the list, sealed: it has credentials. Durable on return.
   package func setCarriers(_ list: [UInt8]) throws(StorageError) {
-    try withDatabase { database, statements in
-      try transaction(database, statements) {
-        try Meta.set(.carriers, seal.seal(list, at: .carriers), statements)
-      }
-    }
+    try commit([.put(.storage(.carriers), list)])
   }
 
-  /// Applies mutations in order, durably, all or none; `setIncarnation` ends being a copy.
+  /// Applies mutations durably, all or none; a new incarnation ends being a copy.
   ///
   /// With little free space the write-ahead log is kept short: otherwise it fills the disk, and
   /// cannot be copied into the database. If the disk is full, the log is emptied and the commit
@@ -216,40 +162,34 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   }
 
   private func commitOnce(_ mutations: [Mutation]) throws(StorageError) {
-    try withDatabase { database, statements in
-      let index = try state?.index ?? read(database, statements).index
-      // After a failed commit the index is read again.
-      state?.index = nil
-      state?.outline = nil
-      var writer = CommitWriter(database, statements: statements, index: index)
-      try transaction(database, statements) {
-        try writer.apply(mutations, seal: seal)
-        if mutations.contains(where: \.isSetIncarnation) { try origin?.settle(statements) }
+    try withState { database, state in
+      let settles = mutations.contains {
+        if case .put(.incarnation, _) = $0 { true } else { false }
       }
-      state?.index = writer.index
-      if mutations.contains(.dropDamaged) { state?.lacksCommits = false }
+      let settling = settles ? origin?.settle() ?? [] : []
+      try state.write(mutations + settling, database, path, seal)
+      if mutations.contains(.remove(.damaged)) { state.lacksCommits = false }
       origin?.publish()
     }
   }
 
   /// Needs little space: most pages exist in the database. Returns whether it succeeded.
   private func emptyLog() -> Bool {
-    (try? withDatabase { database, _ in try database.execute(sql: Connection.emptyingLog) }) != nil
+    (try? withState { database, _ in try database.execute(sql: Connection.emptyingLog) }) != nil
   }
 
   /// Empties the write-ahead log first. Later calls throw.
   package func close() throws(StorageError) {
     do {
       try queue.unsafeReentrantWrite { database in
-        guard let statements = state?.statements else { return }
+        defer { state = nil }
         if let origin, !origin.isCopy {
-          try transaction(database, statements) { try origin.renew(statements) }
+          try state?.write(origin.renew(), database, path, seal)
           origin.publish()
         }
-        state = nil
       }
     } catch {
-      queue.unsafeReentrantWrite { _ in state = nil }
+      // The generation is renewed at the next opening.
     }
     if origin == nil {
       try? queue.close()
@@ -258,13 +198,14 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     }
   }
 
-  private func withDatabase<Result>(
-    _ body: (Database, Statements) throws -> Result
+  private func withState<Result>(
+    _ body: (Database, inout State) throws -> Result
   ) throws(StorageError) -> Result {
     do {
       return try queue.unsafeReentrantWrite { database in
-        guard let statements = state?.statements else { throw StorageError.closed(path) }
-        do { return try body(database, statements) } catch {
+        guard var state = state.take() else { throw StorageError.closed(path) }
+        defer { self.state = state }
+        do { return try body(database, &state) } catch {
           throw StorageError.database(path, error, systemError: lastSystemError(of: database))
         }
       }
@@ -273,30 +214,10 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     }
   }
 
-  private func read(_ database: Database, _ statements: Statements) throws -> SnapshotReader {
-    try SnapshotReader(
-      database, statements, path: path, seal: seal, lacksCommits: state?.lacksCommits == true)
-  }
-
-  private func transaction(
-    _ database: Database, _ statements: Statements, _ body: () throws -> Void
-  ) throws {
-    try statements.run("BEGIN IMMEDIATE")
-    do {
-      try body()
-      try statements.run("COMMIT")
-    } catch {
-      // SQLite may have rolled back. If `ROLLBACK` fails, the first error matters; the transaction
-      // ends with the connection.
-      if database.isInsideTransaction { try? statements.run("ROLLBACK") }
-      throw error
-    }
-  }
-
   /// For tests that damage the database or fill the disk.
   func execute(_ sql: String) throws(StorageError) {
-    try withDatabase { database, _ in
-      state?.outline = nil
+    try withState { database, state in
+      state.outline = nil
       try database.execute(sql: sql)
     }
   }
@@ -304,19 +225,45 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
 
 extension SQLiteStorage.State {
   fileprivate mutating func read(
-    _ database: Database, _ path: String, of device: DeviceID, seal: borrowing RowSeal
+    _ database: Database, _ path: String, _ seal: borrowing RowSeal
   ) throws {
-    guard try Meta.get(.device, database) == device.bytes else {
-      throw StorageError.anotherDevice(path)
-    }
-    let reader = try SnapshotReader(
+    let reader = try RowReader(
       database, statements, path: path, seal: seal, lacksCommits: lacksCommits)
     (index, outline) = (reader.index, reader.outline)
   }
-}
 
-extension Mutation {
-  fileprivate var isSetIncarnation: Bool {
-    if case .setIncarnation = self { true } else { false }
+  fileprivate func row(
+    _ key: RowKey, _ path: String, _ seal: borrowing RowSeal
+  ) throws -> [UInt8]? {
+    guard let id = index?[key] else { return nil }
+    for table in RowTable.allCases where table.original == key.table {
+      if let row = try statements.sealed(id, in: table).flatMap({ seal.open($0) }), row.key == key {
+        return row.bytes
+      }
+    }
+    throw StorageError.damaged(path, "row \(id) of table \(key.table.name) is damaged")
+  }
+
+  /// After a failed commit the index is read again.
+  fileprivate mutating func write(
+    _ mutations: [Mutation], _ database: Database, _ path: String, _ seal: borrowing RowSeal
+  ) throws {
+    if index == nil { try read(database, path, seal) }
+    // An outline has no rows of the storage itself.
+    let isOfStorage = mutations.allSatisfy { if case .storage = $0.key { true } else { false } }
+    if !isOfStorage { outline = nil }
+    // Taken, so that it is not copied.
+    var writer = RowWriter(statements, index: index.take() ?? RowIndex())
+    try statements.run(.begin)
+    do {
+      try writer.write(mutations, seal: seal)
+      try statements.run(.commit)
+    } catch {
+      // SQLite may have rolled back. If `ROLLBACK` fails, the first error matters; the transaction
+      // ends with the connection.
+      if database.isInsideTransaction { try? statements.run(.rollback) }
+      throw error
+    }
+    self.index = writer.index
   }
 }

@@ -1,111 +1,59 @@
 import GRDB
 import KithCore
 
-/// The tables, and the migration of older ones (`Docs/Decisions/database-layout.md`).
-///
-/// The version is SQLite's `user_version`; `application_id` marks Kith's files. A 64-bit number is
-/// stored as the signed number with the same bits.
-///
-/// - `counter`: the hybrid clock (store 0, no device) and the vectors. A draft's row may hold a
-///   later clock.
-/// - `change_set`: with one entry in the row itself (`entry_index`, `entry_box`). New rows belong
-///   at the end, and are too large for WITHOUT ROWID.
-/// - `entry`: the others. A row id is the change set's, shifted by 32 bits, and the entry's index,
-///   so a box of up to 4,000 bytes needs no overflow page.
-/// - `draft`: `clock` is its commit's clock (``DraftIndex``).
-/// - `draft`, `refusal`, `past_value` and `object` hold sealed bytes (``RowSeal``).
-/// - Every other row has a `checksum` (``RowChecksum``); a draft's covers its clock. A row names
-///   another twice (`…_again`), so that damage is found in the right one.
-/// - `meta`, `record` and `store` are needed for everything: each has a copy.
-/// - No table has a further index, which could differ from it.
+/// The tables (`Docs/Decisions/database-layout.md`). All have one shape: a row id, and sealed bytes.
+/// The table of a row says what follows if it is damaged.
+enum RowTable: Int, CaseIterable {
+  /// Needed for everything, so kept twice, under the same row ids.
+  case vital
+  case vitalCopy
+  /// Only this device has it.
+  case own
+  /// Other devices give it back.
+  case shared
+  /// Nothing depends on it.
+  case spare
+
+  var name: String {
+    switch self {
+    case .vital: "vital"
+    case .vitalCopy: "vital_copy"
+    case .own: "own"
+    case .shared: "shared"
+    case .spare: "spare"
+    }
+  }
+
+  /// A table and its copy have the same rows.
+  var original: Self { self == .vitalCopy ? .vital : self }
+}
+
+extension RowKey {
+  var table: RowTable {
+    switch self {
+    case .incarnation, .keepsHistory, .record, .storage: .vital
+    case .clock, .addresses, .object, .damaged: .spare
+    case .store(_, let key):
+      switch key {
+      case .policy, .adopted, .opened: .vital
+      case .draft, .refusal: .own
+      case .vector, .lost, .loss, .horizon, .changeSet, .entry: .shared
+      case .pastValue: .spare
+      }
+    }
+  }
+}
+
+/// The version is SQLite's `user_version`; `application_id` marks Kith's files.
 enum Schema {
   /// "Kith" in ASCII.
   static let applicationID: Int32 = 0x4b69_7468
 
-  /// Of the table of further entries.
-  static let entryColumns = """
-    id INTEGER NOT NULL PRIMARY KEY, change_set INTEGER NOT NULL, checksum INTEGER NOT NULL,
-    box BLOB NOT NULL
-    """
+  /// No released version wrote 1 to 3.
+  static let version = 4
 
-  /// Of a table and its copy.
-  private static let metaColumns =
-    "name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL, checksum INTEGER NOT NULL"
-  private static let recordColumns =
-    "digest BLOB NOT NULL PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER NOT NULL"
-  private static let storeColumns = """
-    id INTEGER NOT NULL PRIMARY KEY, identifier TEXT NOT NULL,
-    total_bytes INTEGER NOT NULL, keys INTEGER NOT NULL,
-    key_bytes INTEGER NOT NULL, value_bytes INTEGER NOT NULL, adopted INTEGER NOT NULL,
-    is_opened INTEGER NOT NULL, checksum INTEGER NOT NULL
-    """
-
-  /// From the version that is its index to the next.
-  static let migrations = [
-    """
-    CREATE TABLE meta (\(metaColumns)) STRICT, WITHOUT ROWID;
-    CREATE TABLE meta_copy (\(metaColumns)) STRICT, WITHOUT ROWID;
-    CREATE TABLE record (\(recordColumns)) STRICT, WITHOUT ROWID;
-    CREATE TABLE record_copy (\(recordColumns)) STRICT, WITHOUT ROWID;
-    CREATE TABLE address (
-      device BLOB NOT NULL, position INTEGER NOT NULL, address TEXT NOT NULL,
-      checksum INTEGER NOT NULL,
-      PRIMARY KEY (device, position)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE store (\(storeColumns)) STRICT;
-    CREATE TABLE store_copy (\(storeColumns)) STRICT;
-    CREATE TABLE counter (
-      store INTEGER NOT NULL, device BLOB NOT NULL, incarnation INTEGER NOT NULL,
-      value INTEGER NOT NULL, checksum INTEGER NOT NULL,
-      PRIMARY KEY (store, device, incarnation)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE lost (
-      store INTEGER NOT NULL, device BLOB NOT NULL, incarnation INTEGER NOT NULL,
-      value INTEGER NOT NULL, checksum INTEGER NOT NULL,
-      PRIMARY KEY (store, device, incarnation)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE loss (
-      store INTEGER NOT NULL PRIMARY KEY, change_sets INTEGER NOT NULL, entries INTEGER NOT NULL,
-      is_accepted INTEGER NOT NULL, checksum INTEGER NOT NULL
-    ) STRICT;
-    CREATE TABLE change_set (
-      id INTEGER NOT NULL PRIMARY KEY, store INTEGER NOT NULL, store_again INTEGER NOT NULL,
-      device BLOB NOT NULL, incarnation INTEGER NOT NULL, sequence INTEGER NOT NULL,
-      digest BLOB NOT NULL, entry_index INTEGER, header BLOB NOT NULL, signature BLOB NOT NULL,
-      checksum INTEGER NOT NULL, entry_checksum INTEGER, entry_box BLOB
-    ) STRICT;
-    CREATE TABLE entry (\(entryColumns)) STRICT;
-    CREATE TABLE draft (
-      id INTEGER NOT NULL PRIMARY KEY, store INTEGER NOT NULL, ordinal INTEGER NOT NULL,
-      clock INTEGER NOT NULL, checksum INTEGER NOT NULL, sealed BLOB NOT NULL
-    ) STRICT;
-    CREATE TABLE refusal (
-      store INTEGER NOT NULL, number INTEGER NOT NULL, sealed BLOB NOT NULL,
-      PRIMARY KEY (store, number)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE past_value (
-      id INTEGER NOT NULL PRIMARY KEY, store INTEGER NOT NULL, number INTEGER NOT NULL,
-      sealed BLOB NOT NULL
-    ) STRICT;
-    """,
-    """
-    CREATE TABLE object (
-      carrier BLOB NOT NULL, name BLOB NOT NULL, sealed BLOB NOT NULL,
-      PRIMARY KEY (carrier, name)
-    ) STRICT, WITHOUT ROWID;
-    """,
-    """
-    CREATE TABLE horizon (
-      store INTEGER NOT NULL PRIMARY KEY, clock INTEGER NOT NULL, is_below INTEGER NOT NULL,
-      unseen BLOB NOT NULL, checksum INTEGER NOT NULL
-    ) STRICT;
-    """,
-  ]
-
-  static var version: Int { migrations.count }
-
-  /// Refuses a newer database, or one that is not Kith's.
-  static func migrate(_ database: Database, path: String, isNew: Bool) throws {
+  /// Makes the tables of a new database. Refuses one of another version, or that is not Kith's.
+  static func prepare(_ database: Database, path: String, isNew: Bool) throws {
     let found = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
     let application = try Int32.fetchOne(database, sql: "PRAGMA application_id") ?? 0
     guard found <= version else {
@@ -118,13 +66,22 @@ enum Schema {
     guard isNew ? tables == 0 : (application == applicationID && found > 0) else {
       throw StorageError.damagedDatabase(path, "it is no database of Kith, or was emptied")
     }
-    for step in max(0, found)..<version {
-      try database.inTransaction(.immediate) {
-        try database.execute(sql: migrations[step])
-        try database.execute(sql: "PRAGMA application_id = \(applicationID)")
-        try database.execute(sql: "PRAGMA user_version = \(step + 1)")
-        return .commit
+    guard isNew else {
+      guard found == version else { throw StorageError.olderSchema(path) }
+      return
+    }
+    try database.inTransaction(.immediate) {
+      for table in RowTable.allCases {
+        try database.execute(
+          sql: """
+            CREATE TABLE \(table.name) (
+              id INTEGER NOT NULL PRIMARY KEY, sealed BLOB NOT NULL
+            ) STRICT
+            """)
       }
+      try database.execute(sql: "PRAGMA application_id = \(applicationID)")
+      try database.execute(sql: "PRAGMA user_version = \(version)")
+      return .commit
     }
   }
 
@@ -161,7 +118,7 @@ enum Schema {
 
   private static func withNew<Result>(_ body: (Database) throws -> Result) throws -> Result {
     try DatabaseQueue().writeWithoutTransaction { database in
-      try migrate(database, path: "memory", isNew: true)
+      try prepare(database, path: "memory", isNew: true)
       return try body(database)
     }
   }

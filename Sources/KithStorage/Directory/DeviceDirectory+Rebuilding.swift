@@ -87,10 +87,8 @@ extension DeviceDirectory {
     for file in layout.newDatabaseFiles { try Files.remove(file) }
     try Files.makePrivateFile(layout.newDatabase)
     let storage = try SQLiteStorage(
-      path: layout.newDatabase, device: keys.id, key: secrets.storage.copy(), lock: lock,
-      isNew: true)
+      path: layout.newDatabase, key: secrets.storage.copy(), lock: lock, isNew: true)
     try storage.commit(salvage.mutations)
-    if let carriers = salvage.carriers { try storage.setCarriers(carriers) }
     try storage.close()
     try Files.synchronize(layout.newDatabase)
     try replace(layout, keeping: damaged)

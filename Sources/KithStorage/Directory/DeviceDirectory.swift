@@ -49,8 +49,7 @@ package enum DeviceDirectory {
   ) throws(StorageError) -> PreparedDevice {
     let layout = reserved.layout
     let database = try SQLiteStorage(
-      path: layout.newDatabase, device: secrets.makeKeys().id, key: secrets.storage.copy(),
-      lock: reserved, isNew: true)
+      path: layout.newDatabase, key: secrets.storage.copy(), lock: reserved, isNew: true)
     try database.commit(initial)
     try database.close()
     try Files.synchronize(layout.newDatabase)
@@ -91,8 +90,7 @@ package enum DeviceDirectory {
     let lock = try DirectoryLock(layout, isForReading: true)
     let secrets = try SecretsFile(path: layout.secrets).read(passphrase: passphrase)
     let keys = secrets.makeKeys()
-    let storage = try SQLiteStorage(
-      copying: layout.database, device: keys.id, key: secrets.storage.copy())
+    let storage = try SQLiteStorage(copying: layout.database, key: secrets.storage.copy())
     return OpenDevice(keys: keys, storage: storage, lock: lock, refusal: refusal)
   }
 
@@ -233,8 +231,7 @@ package enum DeviceDirectory {
   ) throws(StorageError) -> OpenDevice {
     let keys = secrets.makeKeys()
     let storage = try SQLiteStorage(
-      path: lock.layout.database, device: keys.id, key: secrets.storage.copy(), lock: lock,
-      isNew: false)
+      path: lock.layout.database, key: secrets.storage.copy(), lock: lock, isNew: false)
     return OpenDevice(keys: keys, storage: storage, lock: lock, rebuilt: rebuilt)
   }
 }
@@ -254,8 +251,8 @@ package struct PreparedDevice: ~Copyable {
   /// For data that must be in the database before the device exists. Close it before ``open()``.
   package func openStorage() throws(StorageError) -> SQLiteStorage {
     try SQLiteStorage(
-      path: reserved.layout.newDatabase, device: keys.id, key: secrets.storage.copy(),
-      lock: reserved, isNew: false)
+      path: reserved.layout.newDatabase, key: secrets.storage.copy(), lock: reserved,
+      isNew: false)
   }
 
   /// Makes the device exist, by renaming its files.

@@ -37,7 +37,7 @@ struct FileIdentity: Equatable {
   }
 
   /// Big-endian.
-  var bytes: [UInt8] { [inode, inodeGeneration, machine].flatMap(\.bigEndianBytes) }
+  var bytes: [UInt8] { [inode, inodeGeneration, machine].flatMap(\.row) }
 
   /// Whether both can be the same file on the same machine.
   func matches(_ other: Self) -> Bool {
@@ -56,15 +56,14 @@ struct FileIdentity: Equatable {
     let id = text.trimmingCharacters(in: .whitespacesAndNewlines)
     guard id.utf8.count == 32, id.allSatisfy(\.isHexDigit) else { return 0 }
     let digest = Blake2b.digest256(Array("kith machine v1\u{0}".utf8), Array(id.utf8))
-    return UInt64(bigEndian: digest.bytes[0..<8]) ?? 0
+    return UInt64(row: digest.bytes[0..<8]) ?? 0
   }
 }
 
 extension FileIdentity {
   init?(_ bytes: [UInt8]) {
-    guard bytes.count == 24, let inode = UInt64(bigEndian: bytes[0..<8]),
-      let inodeGeneration = UInt64(bigEndian: bytes[8..<16]),
-      let machine = UInt64(bigEndian: bytes[16...])
+    guard bytes.count == 24, let inode = UInt64(row: bytes[0..<8]),
+      let inodeGeneration = UInt64(row: bytes[8..<16]), let machine = UInt64(row: bytes[16...])
     else { return nil }
     self.inode = inode
     self.inodeGeneration = inodeGeneration

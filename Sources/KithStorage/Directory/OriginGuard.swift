@@ -1,4 +1,3 @@
-import GRDB
 import KithCore
 import KithCrypto
 
@@ -7,7 +6,7 @@ import KithCrypto
 ///
 /// The database has two generations: the lock file's, and the next, which the lock file gets once
 /// the database is durable. So a crash in between looks like no copy. A copy stays one until it
-/// takes a new incarnation (`Docs/Protocol.md`, "Copies"). Used on the storage's queue.
+/// takes a new incarnation (`Docs/Protocol.md`, "Copies"). Used on the storage's queue, which commits the mutations that it returns.
 final class OriginGuard {
   private let identity: FileIdentity
   private let lock: DirectoryLock
@@ -15,35 +14,28 @@ final class OriginGuard {
   private var next: Digest128?
   private(set) var isCopy: Bool
 
+  /// `known` and `generations`: the rows of the database.
   init(
-    identity: FileIdentity, database: Database, lock: DirectoryLock, statements: Statements,
-    isNew: Bool
-  ) throws {
+    identity: FileIdentity, lock: DirectoryLock, isNew: Bool, known: [UInt8]?,
+    generations: [UInt8]?
+  ) {
     self.identity = identity
     self.lock = lock
-    isCopy = try !isNew && Self.isCopy(identity, database, lock)
-    if isCopy { return }
-    if isNew {
-      try settle(statements)
-    } else {
-      try renew(statements)
-    }
-    publish()
+    isCopy = !isNew && Self.isCopy(identity, lock, known, generations)
   }
 
-  /// Writes this file's identity and a new generation, in the caller's transaction.
-  func settle(_ statements: Statements) throws {
-    try Meta.set(.fileIdentity, identity.bytes, statements)
-    try renew(statements)
+  /// Puts this file's identity and a new generation.
+  func settle() -> [Mutation] {
+    [.put(.storage(.fileIdentity), identity.bytes)] + renew()
   }
 
-  /// Writes a new generation, in the caller's transaction.
-  func renew(_ statements: Statements) throws {
+  /// Puts a new generation.
+  func renew() -> [Mutation] {
     var random = SystemRandom()
     let next = random.draw(Digest128.self)
     let last = lock.generation ?? next
-    try Meta.set(.generations, last.bytes + next.bytes, statements)
     self.next = next
+    return [.put(.storage(.generations), last.bytes + next.bytes)]
   }
 
   /// Called after the transaction is durable. If writing fails, the database still knows the lock
@@ -56,11 +48,10 @@ final class OriginGuard {
   }
 
   private static func isCopy(
-    _ identity: FileIdentity, _ database: Database, _ lock: DirectoryLock
-  ) throws -> Bool {
-    guard let known = try Meta.get(.fileIdentity, database).flatMap({ FileIdentity($0) }),
-      let generations = try Meta.get(.generations, database), generations.count == 32,
-      let present = lock.generation
+    _ identity: FileIdentity, _ lock: DirectoryLock, _ known: [UInt8]?, _ generations: [UInt8]?
+  ) -> Bool {
+    guard let known = known.flatMap({ FileIdentity($0) }), let generations,
+      generations.count == 32, let present = lock.generation
     else { return true }
     let isKnown =
       generations.prefix(16).elementsEqual(present.bytes)

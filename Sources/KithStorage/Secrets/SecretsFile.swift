@@ -35,7 +35,7 @@ struct SecretsFile {
     var random = SystemRandom()
     let salt = random.draw(PassphraseSalt.self)
     withUnsafeBytes(of: UInt32(stretching.operations).bigEndian) { head.append(contentsOf: $0) }
-    head += UInt64(stretching.memoryBytes).bigEndianBytes + salt.bytes
+    head += UInt64(stretching.memoryBytes).row + salt.bytes
     let key = try derive(passphrase, salt, stretching)
     var sealed = key.seal(secret: secrets.joined(), nonce: random.draw(BoxNonce.self))
     try write(head, SecretBytes(zeroing: &sealed), to: temporary)
@@ -117,7 +117,7 @@ struct SecretsFile {
       (Array(bytes[start..<sealedStart]), Array(bytes[sealedStart..<(sealedStart + sealedCount)]))
     }
     let operations = parameters[0..<4].reduce(0) { $0 << 8 | Int($1) }
-    let memoryBytes = UInt64(bigEndian: parameters[4..<12]) ?? 0
+    let memoryBytes = UInt64(row: parameters[4..<12]) ?? 0
     guard let salt = try? PassphraseSalt(parameters[12...]),
       let stretching = try? Argon2Parameters(
         operations: operations, memoryBytes: Int(clamping: memoryBytes))

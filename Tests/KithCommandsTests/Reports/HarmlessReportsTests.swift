@@ -77,7 +77,7 @@ struct HarmlessReportsTests {
     var store = NodeStatus.Store(
       identifier: StoreIdentifier("default")!,
       usage: .init(bytes: 1_000, keys: 26, policy: .standard))
-    store.missing = StoreLoss(changeSets: 1, entries: 2)
+    store.missing = StoreLoss(rows: 2)
     store.heldBy = [id(11)]
     store.policyMismatches = [id(11)]
     store.removalsUnseenBy = [id(11)]

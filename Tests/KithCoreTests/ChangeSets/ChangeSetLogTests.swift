@@ -91,11 +91,15 @@ import Testing
   @Test func `a change set without entries is dropped, but not its chain's newest`() {
     let all = zip([1, 2, 3], [[10, 20], [], [30]]).map { unsigned($0, of: one, boxes: $1) }
     let (first, empty, last) = (all[0], all[1], all[2])
-    let gone = [first, empty].map { Mutation.removeChangeSet(store, $0.reference) }
+    let gone = [first, empty].map { Mutation.remove(.store(store, .changeSet($0.reference))) }
     let cases: [([EntryHome], considered: ChangeSet?, [Mutation], freed: Int)] = [
-      ([home(first, 1)], nil, [.removeEntry(store, first.reference, index: 1)], 20 + 256),
-      ([home(first, 0), home(first, 1)], nil, [gone[0]], first.weight),
-      ([home(last)], nil, [.removeEntry(store, last.reference, index: 0)], 30 + 256),
+      ([home(first, 1)], nil, [.remove(.store(store, .entry(first.reference, 1)))], 20 + 256),
+      (
+        [home(first, 0), home(first, 1)], nil,
+        [0, 1].map { .remove(.store(store, .entry(first.reference, $0))) } + [gone[0]],
+        first.weight
+      ),
+      ([home(last)], nil, [.remove(.store(store, .entry(last.reference, 0)))], 30 + 256),
       ([], empty, [gone[1]], empty.weight),
       ([home(first, 2), home(unsigned(9, of: one))], first, [], 0),
     ]
@@ -120,11 +124,11 @@ import Testing
       _ = log.quarantine(home(changeSet))
     }
     let mutations = log.drop(chains: { $0 == one }, in: store)
-    let (device, incarnation) = (one.device, one.incarnation)
     #expect(
       mutations == [
-        .removeChangeSet(store, gone.reference), .removeVector(store, device, incarnation),
-        .removeLost(store, device, incarnation),
+        .remove(.store(store, .changeSet(gone.reference))),
+        .remove(.store(store, .entry(gone.reference, 0))),
+        .remove(.store(store, .vector(one))), .remove(.store(store, .lost(one))),
       ])
     #expect(Array(log.chains.keys) == [two] && log.lost == [two: 4])
     #expect(log.quarantined == [home(stays)] && log.weights.byAuthor == [two.device: stays.weight])
@@ -140,10 +144,15 @@ import Testing
     let (device, incarnation) = (one.device, one.incarnation)
     #expect(
       mutations == [
-        .setLost(store, device, incarnation, 5), .removeVector(store, device, incarnation),
+        .put(
+          .store(store, .lost(ChainID(device: device, incarnation: incarnation))), UInt64(5).row),
+        .remove(.store(store, .vector(ChainID(device: device, incarnation: incarnation)))),
       ])
     #expect(log.vector.isEmpty && log.lost == [one: 5])
     let regained = [4, 5, 6].map { log.regain(one, through: $0, in: store) }
-    #expect(regained == [[], [.removeLost(store, device, incarnation)], []] && !log.hasLost)
+    #expect(
+      regained == [
+        [], [.remove(.store(store, .lost(ChainID(device: device, incarnation: incarnation))))], [],
+      ] && !log.hasLost)
   }
 }

@@ -192,6 +192,6 @@ import Testing
 
 extension Mutation {
   fileprivate var putRecordID: Digest256? {
-    if case .putRecord(let id, _) = self { id } else { nil }
+    if case .put(.record(let id), _) = self { id } else { nil }
   }
 }

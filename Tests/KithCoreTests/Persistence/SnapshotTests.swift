@@ -10,9 +10,10 @@ struct SnapshotTests {
     var store = StoredStore(policy: .maximum)
     store.adopted = HybridTime(milliseconds: 3)
     store.isOpened = true
-    store.vector = [device: [Incarnation(rawValue: 1): 4]]
-    store.lost = [device: [Incarnation(rawValue: 1): 5]]
-    store.loss = StoreLoss(changeSets: 1, entries: 2, isAccepted: true)
+    let chain = ChainID(device: device, incarnation: Incarnation(rawValue: 1))
+    store.vector = [chain: 4]
+    store.lost = [chain: 5]
+    store.loss = StoreLoss(rows: 2, isAccepted: true)
     let reference = ChangeSetReference(
       device: device, incarnation: Incarnation(rawValue: 1), sequence: 4,
       digest: Blake2b.digest256([1]))

@@ -268,7 +268,7 @@ import Testing
     // An entry vanishes from a disk: equal vectors, other digests.
     let kept = try #require(world.devices[1].disk.stores[TestWorld.store]?.changeSets.keys)
     let lost = try #require(kept.max { $0.sequence < $1.sequence })
-    world.devices[1].disk.apply(.removeEntry(TestWorld.store, lost, index: 0))
+    world.devices[1].disk.apply(.remove(.store(TestWorld.store, .entry(lost, 0))))
     try world.restart(1)
     #expect(world.digest(0) != world.digest(1))
     world.connectAll()

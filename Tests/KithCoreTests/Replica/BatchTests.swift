@@ -76,8 +76,11 @@ import Testing
     #expect(commits(last) == 1)
     // One commit holds the change sets and the vector that covers them.
     for case .persist(let mutations) in last {
-      #expect(mutations.count { if case .putHeader = $0 { true } else { false } } == 4)
-      #expect(mutations.count { if case .setVector = $0 { true } else { false } } == 1)
+      #expect(
+        mutations.count { if case .put(.store(_, .changeSet), _) = $0 { true } else { false } } == 4
+      )
+      #expect(
+        mutations.count { if case .put(.store(_, .vector), _) = $0 { true } else { false } } == 1)
     }
     #expect(world.view(2).count == 4)
   }

@@ -158,10 +158,8 @@ import Testing
     let reference = try #require(
       kept.first { !$0.value.entries.isEmpty && $0.key.sequence == 1 }?.key)
     let index = try #require(kept[reference]?.entries.keys.first)
-    world.devices[1].disk.apply(.removeEntry(TestWorld.store, reference, index: index))
-    var damage = StorageDamage()
-    damage.rows = 1
-    damage.stores = [TestWorld.store: StoreLoss(changeSets: 1, entries: 1)]
+    world.devices[1].disk.apply(.remove(.store(TestWorld.store, .entry(reference, index))))
+    let damage = StorageDamage(rows: 1, loss: StoreLoss(rows: 1))
     try world.restart(1, damage: damage)
     limitRemovals(in: world)
     #expect(world.text("alive", on: 1) == nil)
@@ -320,7 +318,7 @@ import Testing
     }
     let lost = try #require(
       world.devices[1].disk.stores[TestWorld.store]?.changeSets.first { $0.key.sequence == 1 }?.key)
-    world.devices[1].disk.apply(.removeEntry(TestWorld.store, lost, index: 1))
+    world.devices[1].disk.apply(.remove(.store(TestWorld.store, .entry(lost, 1))))
     try world.restart(1)
     limitRemovals(in: world)
     world.devices[2].replica.removalLimit = 2 * Self.limit
@@ -339,7 +337,7 @@ import Testing
     world.disconnectAll()
     let reference = try #require(
       world.devices[1].disk.stores[TestWorld.store]?.changeSets.keys.first)
-    world.devices[1].disk.apply(.removeEntry(TestWorld.store, reference, index: 1))
+    world.devices[1].disk.apply(.remove(.store(TestWorld.store, .entry(reference, 1))))
     try world.restart(1)
     world.write([set("c", 1)], on: 0)
     world.connectAll()

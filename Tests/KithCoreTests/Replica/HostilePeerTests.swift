@@ -358,7 +358,7 @@ import Testing
     // An entry vanishes from device 1's disk, under a header that stays.
     let reference = try #require(
       world.devices[1].disk.stores[TestWorld.store]?.changeSets.keys.first)
-    world.devices[1].disk.apply(.removeEntry(TestWorld.store, reference, index: 1))
+    world.devices[1].disk.apply(.remove(.store(TestWorld.store, .entry(reference, 1))))
     try world.restart(1)
     #expect(world.text("b", on: 1) == nil)
     world.connectAll()
@@ -392,7 +392,7 @@ import Testing
     world.disconnectAll()
     let disk = world.devices[1].disk
     let reference = try #require(disk.stores[TestWorld.store]?.changeSets.keys.first)
-    world.devices[1].disk.apply(.removeEntry(TestWorld.store, reference, index: 3))
+    world.devices[1].disk.apply(.remove(.store(TestWorld.store, .entry(reference, 3))))
     try world.restart(1)
     world.connectAll()
     world.settle()

@@ -18,12 +18,7 @@ import Testing
     return world
   }
 
-  private func damage(_ rows: Int = 1) -> StorageDamage {
-    var damage = StorageDamage()
-    damage.rows = rows
-    damage.stores = [TestWorld.store: StoreLoss(changeSets: 1, entries: 3)]
-    return damage
-  }
+  private let damage = StorageDamage(rows: 1, loss: StoreLoss(rows: 3))
 
   /// The change set of a device that is kept on another's disk, with entries.
   private func reference(of author: Int, on index: Int, in world: TestWorld) throws
@@ -45,11 +40,11 @@ import Testing
     let before = world.view(1)
     if what == "entry" {
       world.devices[1].disk.apply(
-        .removeEntry(TestWorld.store, reference, index: author == 0 ? 1 : 0))
+        .remove(.store(TestWorld.store, .entry(reference, author == 0 ? 1 : 0))))
     } else {
-      world.devices[1].disk.apply(.removeChangeSet(TestWorld.store, reference))
+      world.devices[1].disk.stores[TestWorld.store]?.changeSets[reference] = nil
     }
-    try world.restart(1, damage: damage())
+    try world.restart(1, damage: damage)
     #expect((world.view(1) != before) as Bool)
     #expect(isLacking(1, world))
     #expect(world.devices[1].reports.contains(.damaged(rows: 1, stores: [TestWorld.store])))
@@ -95,8 +90,8 @@ import Testing
     try world.restart(1, isCopy: true)
     let kept = world.devices[0].disk.stores[TestWorld.store]?.changeSets ?? [:]
     let newest = try #require(kept.keys.max { $0.sequence < $1.sequence })
-    world.devices[0].disk.apply(.removeChangeSet(TestWorld.store, newest))
-    try world.restart(0, damage: damage())
+    world.devices[0].disk.stores[TestWorld.store]?.changeSets[newest] = nil
+    try world.restart(0, damage: damage)
     world.connectAll()
     world.settle()
     #expect(world.text("a", on: 0) == 1 && world.text("b", on: 0) == nil)
@@ -118,14 +113,14 @@ import Testing
     let reference = try reference(of: 0, on: 1, in: world)
     let before = world.view(1)
     // The change set is kept without it: what it lost is put back into it.
-    world.devices[1].disk.apply(.removeEntry(TestWorld.store, reference, index: 1))
-    try world.restart(1, damage: damage())
-    #expect(missing(1, world) == StoreLoss(changeSets: 1, entries: 3))
+    world.devices[1].disk.apply(.remove(.store(TestWorld.store, .entry(reference, 1))))
+    try world.restart(1, damage: damage)
+    #expect(missing(1, world) == StoreLoss(rows: 3))
     try world.restart(1)
-    #expect(missing(1, world) == StoreLoss(changeSets: 1, entries: 3))
+    #expect(missing(1, world) == StoreLoss(rows: 3))
     // More of it is added.
-    try world.restart(1, damage: damage())
-    #expect(missing(1, world) == StoreLoss(changeSets: 2, entries: 6))
+    try world.restart(1, damage: damage)
+    #expect(missing(1, world) == StoreLoss(rows: 6))
 
     world.perform(.acceptLoss(TestWorld.store), on: 1)
     #expect(missing(1, world) == nil && !isLacking(1, world))
@@ -136,8 +131,8 @@ import Testing
     #expect((world.view(1) != before) as Bool)
 
     // Later damage is not accepted yet, and no earlier damage is counted with it.
-    try world.restart(1, damage: damage())
-    #expect(missing(1, world) == StoreLoss(changeSets: 1, entries: 3))
+    try world.restart(1, damage: damage)
+    #expect(missing(1, world) == StoreLoss(rows: 3))
     world.perform(.acceptLoss(TestWorld.store), on: 1)
     world.connectAll()
     world.settle()
@@ -158,7 +153,7 @@ import Testing
     try world.restart(1)
     #expect((world.view(1) != before) as Bool)
     for _ in 0..<2 {
-      #expect(missing(1, world) == StoreLoss(changeSets: 1, entries: 0))
+      #expect(missing(1, world) == StoreLoss(rows: 1))
       try world.restart(1)
     }
     if isAccepted {
@@ -179,22 +174,6 @@ import Testing
     world.checkInvariants("after")
   }
 
-  @Test func `a clock that was lost goes on behind all that it stamped`() throws {
-    let world = try world(303)
-    var damage = StorageDamage()
-    damage.rows = 1
-    damage.mayLackClock = true
-    let clock = world.devices[0].disk.clock
-    world.devices[0].disk.clock = .zero
-    try world.restart(0, damage: damage)
-    #expect(world.devices[0].disk.clock >= clock || world.devices[0].disk.clock != .zero)
-    let latest = world.devices[0].replica.stores[TestWorld.store]?.log.changeSets.values
-      .map(\.clock).max()
-    let stamped = try #require(latest)
-    #expect(world.devices[0].replica.hybridClock >= stamped)
-    #expect(!isLacking(0, world))
-  }
-
   @Test func `change sets of a revoked device are not missed`() throws {
     let world = try TestWorld(devices: 3, seed: 304)
     world.connectAll()
@@ -203,8 +182,8 @@ import Testing
     world.settle()
     let reference = try reference(of: 2, on: 0, in: world)
     world.disconnectAll()
-    world.devices[0].disk.apply(.removeChangeSet(TestWorld.store, reference))
-    try world.restart(0, damage: damage())
+    world.devices[0].disk.stores[TestWorld.store]?.changeSets[reference] = nil
+    try world.restart(0, damage: damage)
     #expect(isLacking(0, world))
     world.perform(.revoke(world.devices[2].keys.id, keeping: []), on: 1)
     world.connect(0, 1)

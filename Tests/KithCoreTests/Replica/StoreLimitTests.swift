@@ -115,10 +115,10 @@ import Testing
       let identifier = try store(number)
       world.perform(.open(identifier, .standard), on: 0)
       world.write([set("k", 1)], on: 0, in: identifier)
-      for chain in 0..<4_000 {
-        world.devices[0].disk.apply(
-          .setVector(
-            identifier, world.devices[1].keys.id, Incarnation(rawValue: UInt64(chain)), 1))
+      for number in 0..<4_000 as Range<UInt64> {
+        let chain = ChainID(
+          device: world.devices[1].keys.id, incarnation: Incarnation(rawValue: number))
+        world.devices[0].disk.stores[identifier]?.vector[chain] = 1
       }
     }
     try world.restart(0)

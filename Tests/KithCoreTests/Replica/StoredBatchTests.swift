@@ -80,7 +80,7 @@ import Testing
     var mutations: [Mutation] = []
     for case .persist(let some) in round { mutations += some }
     #expect(
-      mutations.contains { if case .removeEntry = $0 { true } else { false } },
+      mutations.contains { if case .remove(.store(_, .entry)) = $0 { true } else { false } },
       "the entry is superseded in the same round")
     let filled = try round.filled(from: storage)
     try storage.commit(mutations)
@@ -112,7 +112,7 @@ import Testing
       let batch = answer.nextPiece(of: log, bytes: Limits.pieceBytes)
       #expect(!batch.isUnfinished && batch.covers.map(\.chain) == chains)
       let storage = MemoryStorage(world.devices[0].disk)
-      try storage.commit([.removeChangeSet(TestWorld.store, lost)])
+      try storage.commit([.remove(.store(TestWorld.store, .changeSet(lost)))])
       let parts = try messages(batch, from: storage, missing: 1).map { try part($0, world) }
       let last = try #require(parts.last)
       #expect(parts.reduce(0) { $0 + $1.changeSets.count } == log.changeSets.count - 1)
@@ -128,18 +128,16 @@ import Testing
     let kept = try #require(world.devices[0].disk.stores[TestWorld.store]?.changeSets.first)
     let (reference, changeSet) = kept
     let put: [Mutation] =
-      [
-        .putHeader(
-          TestWorld.store, reference, header: changeSet.header, signature: changeSet.signature)
-      ]
+      [.put(.store(TestWorld.store, .changeSet(reference)), changeSet.row)]
       + changeSet.entries.sorted { $0.key < $1.key }.map {
-        .putEntry(TestWorld.store, reference, index: $0.key, box: $0.value)
+        .put(.store(TestWorld.store, .entry(reference, $0.key)), $0.value)
       }
     let session = SessionID(rawValue: 1)
     let effects: [Effect] = [
       .persist(put), .sendStored(session, stored),
-      .persist([.removeEntry(TestWorld.store, reference, index: 0)]),
-      .sendStored(session, stored), .persist([.removeChangeSet(TestWorld.store, reference)]),
+      .persist([.remove(.store(TestWorld.store, .entry(reference, 0)))]),
+      .sendStored(session, stored),
+      .persist(reference.keys([1], in: TestWorld.store).map { .remove($0) }),
       .sendStored(session, stored),
     ]
     let filled = try effects.filled(from: MemoryStorage())

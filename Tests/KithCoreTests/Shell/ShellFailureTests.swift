@@ -40,7 +40,7 @@ import Testing
     #expect(!fixture.shell.wantsFlush && fixture.shell.hasWork)
     let round = try fixture.nextRound()
     #expect(round.early.isEmpty)
-    #expect(round.mutations.contains { if case .setClock = $0 { true } else { false } })
+    #expect(round.mutations.contains { if case .put(.clock, _) = $0 { true } else { false } })
     let aftermath = fixture.shell.committed()
     #expect(aftermath.turn == .recovered)
     #expect(fixture.shell.health.problem == nil)
@@ -180,7 +180,8 @@ import Testing
       guard case .reload = fixture.next() else { throw ShellFixture.full }
       _ = fixture.shell.reopen(try fixture.replica(), isCopy: true, at: fixture.now)
       let round = try fixture.nextRound()
-      #expect(round.mutations.contains { if case .setIncarnation = $0 { true } else { false } })
+      #expect(
+        round.mutations.contains { if case .put(.incarnation, _) = $0 { true } else { false } })
       if isLast { try fixture.storage.commit(round.mutations) }
       if isLast {
         _ = fixture.shell.committed()

@@ -14,7 +14,8 @@ import Testing
     guard case .idle = fixture.shell.next(at: fixture.now) else { throw ShellFixture.full }
     let round = try fixture.nextRound()
     #expect(round.early.isEmpty)
-    #expect(round.mutations.contains { if case .putDraft = $0 { true } else { false } })
+    #expect(
+      round.mutations.contains { if case .put(.store(_, .draft), _) = $0 { true } else { false } })
     #expect(fixture.shell.isBusy && fixture.shell.isOpen(write))
     guard case .busy = fixture.shell.next(at: fixture.now) else { throw ShellFixture.full }
     #expect(fixture.shell.takeFate(of: write) == nil)
@@ -51,11 +52,13 @@ import Testing
   func `a round is cut before its first commit`(effects: String, early: Int, late: Int) {
     let session = SessionID(rawValue: 1)
     let round = Round(
-      effects.map { $0 == "p" ? .persist([.setClock(.zero)]) : .send(session, [1, 2]) })
+      effects.map {
+        $0 == "p" ? .persist([.put(.clock, HybridTime.zero.row)]) : .send(session, [1, 2])
+      })
     #expect(round.early.count == early)
     #expect(round.late.count == late)
     #expect(round.mutations.count == effects.count { $0 == "p" })
-    let clock = effects.count { $0 == "p" } * Limits.overheadBytes
+    let clock = effects.count { $0 == "p" } * (Limits.overheadBytes + 8)
     #expect(
       round.weight == effects.count * Limits.overheadBytes + 2 * effects.count { $0 == "s" } + clock
     )
@@ -81,8 +84,9 @@ import Testing
     for effect in effects { #expect(effect.weight >= Limits.overheadBytes, "\(effect)") }
     let told = Effect.addresses([device: ["192.0.2.1:1", "192.0.2.2:1"]])
     #expect(told.weight > 3 * Limits.overheadBytes)
-    let stored = Mutation.setAddresses(device, ["192.0.2.1:1", "192.0.2.2:1"])
-    #expect(Effect.persist([stored, .setClock(.zero)]).weight > 5 * Limits.overheadBytes)
+    let stored = Mutation.addresses(device, ["192.0.2.1:1", "192.0.2.2:1"])
+    #expect(
+      Effect.persist([stored, .put(.clock, HybridTime.zero.row)]).weight > 3 * Limits.overheadBytes)
   }
 
   // MARK: Gathering

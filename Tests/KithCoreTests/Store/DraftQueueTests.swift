@@ -13,9 +13,9 @@ import Testing
     var disk = disk
     for mutation in mutations {
       switch mutation {
-      case .putDraft(_, let ordinal, let bytes):
+      case .put(.store(_, .draft(let ordinal)), let bytes):
         disk[ordinal] = Draft(ordinal: ordinal, decoding: bytes)
-      case .removeDraft(_, let ordinal): disk[ordinal] = nil
+      case .remove(.store(_, .draft(let ordinal))): disk[ordinal] = nil
       default: Issue.record("\(mutation) is not about drafts")
       }
     }
@@ -179,8 +179,8 @@ import Testing
       }
       for mutation in list.take(through: .max, in: TestWorld.store) {
         switch mutation {
-        case .putRefusal(_, let number, let bytes): rows[number] = bytes
-        case .removeRefusal(_, let number): rows[number] = nil
+        case .put(.store(_, .refusal(let number)), let bytes): rows[number] = bytes
+        case .remove(.store(_, .refusal(let number))): rows[number] = nil
         default: Issue.record("\(mutation)")
         }
       }

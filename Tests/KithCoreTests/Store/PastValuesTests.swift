@@ -18,9 +18,9 @@ import Testing
     var disk = disk
     for mutation in mutations {
       switch mutation {
-      case .putPastValue(_, let number, let bytes):
+      case .put(.store(_, .pastValue(let number)), let bytes):
         disk[number] = PastValue(number: number, decoding: bytes)
-      case .removePastValue(_, let number): disk[number] = nil
+      case .remove(.store(_, .pastValue(let number))): disk[number] = nil
       default: Issue.record("\(mutation) is not about past values")
       }
     }
@@ -76,7 +76,7 @@ import Testing
     #expect(history.hasExpired(at: end))
     // Not shown even while storage has it.
     #expect(history.newest(9, of: "a", at: end).map(\.number) == [2])
-    #expect(history.save(in: store, at: end) == [.removePastValue(store, 1)])
+    #expect(history.save(in: store, at: end) == [.remove(.store(store, .pastValue(1)))])
     #expect(!history.hasExpired(at: end))
   }
 
@@ -118,7 +118,7 @@ import Testing
     }
     #expect(after.all == before.all && after.bytes == before.bytes)
     let (left, right) = (before.save(in: store, at: 6), after.save(in: store, at: 6))
-    #expect(left == right && left.contains(.removePastValue(store, 1)))
+    #expect(left == right && left.contains(.remove(.store(store, .pastValue(1)))))
   }
 
   @Test func `a past value is read as it was written`() throws {

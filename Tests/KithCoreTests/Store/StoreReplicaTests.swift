@@ -66,7 +66,8 @@ import Testing
     #expect(outcome.hasProgress == (reason != nil))
     #expect(outcome.views.map(\.superseded) == [reason == nil ? [] : [Key(key)]])
     #expect(
-      outcome.mutations.contains(.setAdopted(TestWorld.store, HybridTime(milliseconds: 7))))
+      outcome.mutations.contains(
+        .put(.store(TestWorld.store, .adopted), HybridTime(milliseconds: 7).row)))
     // The same once more, after a crash: nothing.
     let again = pair.stores[1].adopt(
       [write], author: author, isAlone: false, clock: &pair.clock)
@@ -237,10 +238,10 @@ import Testing
     var pair = try StorePair()
     let batch = try pair.publish([set("k", 1)], by: 0)
     _ = pair.take(batch, on: 1)
-    let lost = StoreLoss(changeSets: 1, entries: 1)
+    let lost = StoreLoss(rows: 1)
     #expect(pair.stores[1].drop(nil).isEmpty)
     let mutations = pair.stores[1].drop(lost)
-    #expect(mutations.contains(.setLoss(TestWorld.store, lost)))
+    #expect(mutations.contains(.put(.store(TestWorld.store, .loss), lost.row)))
     #expect(pair.stores[1].isLacking && pair.stores[1].log.vector.isEmpty)
     let intake = pair.take(batch, on: 1)
     #expect(intake.outcome.reports == [.regained(store: TestWorld.store)])
@@ -292,7 +293,7 @@ import Testing
     let box = try #require(full.stored.entries[0])
     #expect(
       intake.outcome.mutations.contains(
-        .putEntry(TestWorld.store, full.reference, index: 0, box: box)))
+        .put(.store(TestWorld.store, .entry(full.reference, 0)), box)))
     #expect(intake.outcome.views.isEmpty)
   }
 }
@@ -303,9 +304,9 @@ extension ChangeSet {
     var kept: StoredChangeSet?
     for mutation in mutations {
       switch mutation {
-      case .putHeader(_, _, let header, let signature):
-        kept = StoredChangeSet(header: header, signature: signature)
-      case .putEntry(_, _, let index, let box): kept?.entries[index] = box
+      case .put(.store(_, .changeSet), let row):
+        kept = StoredChangeSet(row: row)
+      case .put(.store(_, .entry(_, let index)), let box): kept?.entries[index] = box
       default: break
       }
     }

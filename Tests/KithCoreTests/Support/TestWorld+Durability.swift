@@ -19,7 +19,7 @@ extension TestWorld {
       for store in have.stores {
         let vector = device.disk.stores[store.store]?.vector ?? [:]
         let isDurable = store.vector.allSatisfy { chain, sequence in
-          vector[chain.device]?[chain.incarnation] ?? 0 >= sequence
+          vector[chain] ?? 0 >= sequence
         }
         #expect(isDurable, "\(device.name) told what it covers before that was committed")
       }
@@ -69,8 +69,10 @@ extension TestWorld {
     for mutation in mutations {
       let clock: HybridTime? =
         switch mutation {
-        case .putHeader(_, _, let header, _): (try? ChangeSetHeader(decoding: header))?.clock
-        case .putDraft(_, let ordinal, let bytes): Draft(ordinal: ordinal, decoding: bytes)?.clock
+        case .put(.store(_, .changeSet), let row):
+          StoredChangeSet(row: row).flatMap { try? ChangeSetHeader(decoding: $0.header) }?.clock
+        case .put(.store(_, .draft(let ordinal)), let bytes):
+          Draft(ordinal: ordinal, decoding: bytes)?.clock
         default: nil
         }
       // The clock gave out no adopted stamp.

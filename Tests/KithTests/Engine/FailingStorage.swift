@@ -46,9 +46,7 @@ final class FailingStorage: ReplicaStorage {
 
   func outline() throws(StorageError) -> StorageOutline { try inner.outline() }
 
-  func changeSets(
-    _ references: [ChangeSetReference], in store: StoreIdentifier
-  ) throws(StorageError) -> [StoredChangeSet?] { try inner.changeSets(references, in: store) }
+  func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?] { try inner.rows(keys) }
 
   func commit(_ mutations: [Mutation]) throws(StorageError) {
     let holds = state.withLock { state in

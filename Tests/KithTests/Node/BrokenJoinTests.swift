@@ -54,7 +54,7 @@ struct BrokenJoinTests {
       let roster = try await Self.join(first, secrets.makeKeys())
       try Storage.create(
         Storage.reserve(path), secrets,
-        roster.records.map { .putRecord($0.id, $0.encoded) }, nil)
+        roster.records.map { .put(.record($0.id), $0.encoded) }, nil)
       let second = try await Nodes.open(path, peers: first.listeningAddresses)
       try await running(second) {
         try await eventually { first.status.devices.map(\.name).sorted() == ["first", "second"] }

@@ -64,10 +64,9 @@ struct FuzzDevice {
         checkIsKept(message)
         sent[session, default: []].append(message)
       case .sendStored(let session, let batch):
-        let stores = disk.stores
+        let disk = disk
         var messages: [[UInt8]] = []
-        let missing = try? batch.forEachMessage({ $0.map { stores[batch.store]?.changeSets[$0] } })
-        {
+        let missing = try? batch.forEachMessage({ $0.map { disk[$0] } }) {
           messages.append($0)
         }
         require(missing == 0, "a batch of what the disk lacks")

@@ -1,0 +1,109 @@
+import KithCore
+import KithCrypto
+
+/// Writes a commit's rows into as few pages as possible: each dirty page is written before the commit
+/// counts (`Docs/Decisions/database-layout.md`). Each commit has a writer of its own.
+struct RowWriter {
+  private let statements: Statements
+  private(set) var index: RowIndex
+  /// The row ids that the commit removes, in descending order. A new row of the table reuses the
+  /// lowest: one page instead of two, and no half-empty page to balance.
+  private var free: [RowTable: [Int64]] = [:]
+
+  private struct Change {
+    var mutation: Mutation
+    /// Of its key.
+    var bytes: [UInt8]
+    var name: Digest128
+
+    init(_ mutation: Mutation) {
+      self.mutation = mutation
+      bytes = mutation.key.bytes
+      name = Blake2b.digest128(bytes)
+    }
+  }
+
+  init(_ statements: Statements, index: consuming RowIndex) {
+    self.statements = statements
+    self.index = index
+  }
+
+  mutating func write(_ mutations: [Mutation], seal: borrowing RowSeal) throws {
+    var changes = mutations.map(Change.init)
+    var last: [Digest128: Int] = [:]
+    for (position, change) in changes.enumerated() { last[change.name] = position }
+    index.stamp.number += 1
+    var writes: [Int] = []
+    for (position, change) in changes.enumerated() where last[change.name] == position {
+      switch change.mutation {
+      case .put(.clock, let bytes): index.stamp.clock = HybridTime(row: bytes) ?? .zero
+      case .put: writes.append(position)
+      case .remove(.damaged): try removeDamaged()
+      case .remove(let key):
+        guard let id = index.ids.removeValue(forKey: change.name) else { continue }
+        free[key.table, default: []].append(id)
+      }
+    }
+    // Each row has the clock, so the clock needs a row only if no other is written. It is written even
+    // if unchanged: that shows whether the disk accepts writes again.
+    if writes.isEmpty {
+      writes = [changes.endIndex]
+      changes.append(Change(.put(.clock, index.stamp.clock.row)))
+    }
+    for table in free.keys { free[table]?.sort(by: >) }
+    var random = SystemRandom()
+    let prefix = random.draw(NoncePrefix.self)
+    for position in writes {
+      guard case .put(let key, let bytes) = changes[position].mutation else { continue }
+      let (table, name) = (key.table, changes[position].name)
+      let id = index.ids[name] ?? free[table]?.popLast() ?? index.takeID(in: table)
+      let sealed = seal.seal(
+        bytes, as: changes[position].bytes, index.stamp,
+        nonce: BoxNonce(prefix: prefix, index: UInt32(position)))
+      try write(sealed, id, in: table)
+      index.ids[name] = id
+    }
+    for (table, ids) in free {
+      for id in ids { try remove(id, from: table) }
+    }
+  }
+
+  private func write(_ sealed: [UInt8], _ id: Int64, in table: RowTable) throws {
+    try statements.put(sealed, id, in: table)
+    if table == .vital { try statements.put(sealed, id, in: .vitalCopy) }
+  }
+
+  private func remove(_ id: Int64, from table: RowTable) throws {
+    try statements.remove(id, from: table)
+    if table == .vital { try statements.remove(id, from: .vitalCopy) }
+  }
+
+  private mutating func removeDamaged() throws {
+    for (table, ids) in index.damaged {
+      for id in ids { try statements.remove(id, from: table) }
+    }
+    index.damaged = [:]
+  }
+}
+
+extension Statements {
+  func put(_ sealed: [UInt8], _ id: Int64, in table: RowTable) throws {
+    try run(.put(table), id: id, bytes: sealed)
+  }
+
+  func remove(_ id: Int64, from table: RowTable) throws {
+    try run(.remove(table), id: id)
+  }
+
+  /// Calls back with each row's id and sealed bytes, in order.
+  func readAll(of table: RowTable, _ body: (Int64, [UInt8]) throws -> Void) throws {
+    try read(.readAll(table)) { try body($0.integer(0), $0.bytes(1)) }
+  }
+
+  /// Nil if there is no such row.
+  func sealed(_ id: Int64, in table: RowTable) throws -> [UInt8]? {
+    var found: [UInt8]?
+    try read(.read(table), id: id) { found = $0.bytes(0) }
+    return found
+  }
+}
