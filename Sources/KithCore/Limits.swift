@@ -3,8 +3,9 @@ package enum Limits {
   /// The highest sequence that a double counts exactly.
   static let sequence: UInt64 = 1 << 53
   static let entriesPerChangeSet = 8_192
-  /// Plaintext bytes after which publishing starts another change set.
-  static let changeSetBytes = 1 << 20
+  /// Plaintext bytes after which publishing starts another change set, which so fits into an object
+  /// on a carrier.
+  static let changeSetBytes = 1 << 19
   /// Header and boxes: far more than the largest entry takes, and within a message with all covers
   /// of a store.
   static let changeSetBoxBytes = 6 << 20

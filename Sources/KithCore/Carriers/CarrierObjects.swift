@@ -168,7 +168,7 @@ struct CarrierObjects: Sendable {
       case .unread, .foreign: break
       }
     }
-    var later = Brought(reader)
+    var later = Brought(reader.keepingAll)
     let counting = counting(for: reader, .old)
     var rest = counting[...]
     // Without the epoch's boxes, members that lack it cannot open what would replace an old object.

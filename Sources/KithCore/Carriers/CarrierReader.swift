@@ -67,6 +67,13 @@ struct CarrierReader {
     roster.isRevoked(chain.device) || stores[store]?.refused.contains(chain.device) == true
   }
 
+  /// This device if it refused nobody: others may keep what it refuses.
+  var keepingAll: CarrierReader {
+    var reader = self
+    for store in stores.keys { reader.stores[store]?.refused = [] }
+    return reader
+  }
+
   /// Whether all that this device covers of a store, without exception, is in a vector.
   func isWithin(_ vector: [ChainID: UInt64], _ store: StoreIdentifier) -> Bool {
     (stores[store]?.vector ?? [:]).allSatisfy { $0.value <= vector[$0.key] ?? 0 }

@@ -189,6 +189,17 @@ struct CarrierObjectsTests {
     }
   }
 
+  /// Others may keep what this device refuses.
+  @Test func `an object with a refused author's data is deleted only if that is brought, too`() {
+    let refusing = fixture.reader([mine: 1], at: start, refused: [theirs.device])
+    let first = fixture.body(through: [mine: 1, theirs: 1])
+    let cases: [([ChainID: UInt64], Bool)] = [([mine: 1], false), ([mine: 1, theirs: 1], true)]
+    for (through, isDeleted) in cases {
+      let objects = objects([first, fixture.body(through: through, level: 1)])
+      #expect(objects.deletable(by: refusing, []) == (isDeleted ? [names(1)[0]] : []))
+    }
+  }
+
   /// Each would be the other's reason.
   @Test func `of two objects that bring the same, one stays`() {
     let bodies = (0..<4).map { _ in fixture.body(through: [mine: 3]) }

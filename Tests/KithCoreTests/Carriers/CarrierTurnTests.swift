@@ -91,6 +91,19 @@ struct CarrierTurnTests {
     #expect(world.devices[1].replica.view(of: TestWorld.store).count == 8)
   }
 
+  /// Servers refuse more by default, and would for ever.
+  @Test func `a full store that was written at once goes in objects below 1,000,000 bytes`() throws
+  {
+    let world = try TestWorld(devices: 2, seed: 4)
+    let writes = try (0..<1_000).map { try write("key \($0)", of: 1_000) }
+    world.write(writes, on: 0)
+    world.turn(of: 0, on: one)
+    let sizes = world.carriers[one, default: [:]].values.map(\.count)
+    #expect(sizes.count > 1 && sizes.allSatisfy { $0 <= 1_000_000 })
+    world.turn(of: 1, on: one)
+    #expect(world.devices[1].replica.view(of: TestWorld.store).count == 1_000)
+  }
+
   @Test func `a share that would be another answer is not put`() throws {
     let world = try TestWorld(devices: 2, seed: 3)
     world.write([try write("key")], on: 0)
