@@ -215,7 +215,7 @@ def draft_over_draft():
         fallback={"value": string("dark"), "claim": claim(1)}))]
 
 
-# ----------------------------------------------------------------- statements and answers
+# ---------------------------------------------------------------------- words and answers
 
 def vector_digest(vector):
     return blake2b(b"".join(
@@ -227,24 +227,23 @@ def entry_of_vector(device, incarnation, sequence):
     return {"device": device, "incarnation": incarnation, "sequence": sequence}
 
 
-def statement():
+def word():
     vector = [(laptop.id, INCARNATION, 1), (phone.id, 0x42, 3)]
     digest = vector_digest(vector)
-    extent = encode(
-        "Extent", store=STORE, vector_digest=digest,
-        entries=[entry_of_vector(*entry) for entry in sorted(vector)])
-    age = struct.pack(">QI", CLOCK + 2, 1)
-    signature = sign(laptop.signing, b"kith statement v1\0" + account + laptop.id + age + extent)
-    held = blake2b(laptop.id + age)[:16]
+    content = encode("WordContent", stores=[{
+        "store": STORE, "digest": digest[:16],
+        "latest": [entry_of_vector(*entry) for entry in sorted(vector)]}])
+    process, number = int.from_bytes(8 * b"\x0b", "big"), 1_800_000_000_000
+    version = struct.pack(">QQ", process, number)
+    signature = sign(laptop.signing, b"kith word v1\0" + account + laptop.id + version + content)
     message = encode("Message", have={
-        "clock": CLOCK, "synchronised": True, "started": CLOCK + 2,
-        "statements": [{"extent": extent, "said": [{
-            "device": int.from_bytes(laptop.id[:8], "big"), "started": CLOCK + 2, "number": 1,
-            "signature": signature}]}],
-        "held": [{"store": STORE, "digest": held, "asks": True, "names": signature[held[0] % 32:][:2]}]})
+        "clock": CLOCK, "synchronised": True,
+        "words": [{"content": content, "said": [{
+            "device": int.from_bytes(laptop.id[:8], "big"), "process": process, "number": number,
+            "signature": signature}]}]})
     return [
-        ("vector digest", digest), ("extent", extent), ("signature", signature),
-        ("digest of the statements held", held), ("message", message)]
+        ("vector digest", digest[:16]), ("content", content), ("signature", signature),
+        ("digest of the words kept", blake2b(laptop.id + version)[:16]), ("message", message)]
 
 
 def answer():
@@ -494,7 +493,7 @@ def texts():
 EXAMPLES = {
     "values": values, "genesis and epoch": genesis, "a roster digest": roster_digest,
     "a change set": change_set, "admission with a runner-up and a fallback": admission,
-    "a draft over a draft": draft_over_draft, "a statement": statement,
+    "a draft over a draft": draft_over_draft, "a word": word,
     "an answer with covers": answer, "objects on a carrier": carrier,
     "a handshake and a message": handshake, "a code exchange": exchange, "texts": texts}
 

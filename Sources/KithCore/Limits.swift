@@ -71,23 +71,20 @@ package enum Limits {
   static let heldBatchBytes = 1 << 20
   /// Counted for each change set or entry besides its bytes, so that empty ones are bounded.
   static let overheadBytes = 256
-  /// Statements kept: the newest of each device and store.
-  static let statements = 16_384
-  static let statementsPerMessage = 1_024
+  static let wordsPerMessage = 1_024
   /// How often a session sends all records again to a peer that cannot judge something.
   static let recordsSentAgain = 3
-  /// Bytes of a signed extent.
-  static let statementBytes = 1_024
-  /// Vector entries of a signed extent.
-  static let statementEntries = 8
-  /// The wait before changed statements are sent together, less up to a half of jitter.
-  static let statementWaitMilliseconds: UInt64 = 200
-  /// The wait after an answer before a store's statements are asked for again.
-  static let statementRestMilliseconds: UInt64 = 100
-  /// The wait for an answer before another peer is asked.
-  static let statementAnswerMilliseconds: UInt64 = 2_000
-  /// The time between a device's statements of a store, for each member.
-  static let statementPaceMilliseconds: UInt64 = 20
+  /// Bytes of a word's content.
+  static let wordBytes = 80 << 10
+  /// Vector entries of a word's content, in all stores.
+  static let wordEntries = 8
+  /// The wait before words are made and passed on together, less up to a half of jitter; also the
+  /// least time between a device's words.
+  static let wordWaitMilliseconds: UInt64 = 200
+  /// The least time between a device's words, for each member.
+  static let wordPaceMilliseconds: UInt64 = 20
+  /// No word is under way on a session that carried none for so long.
+  static let wordQuietMilliseconds: UInt64 = 1_000
   /// How long a member may lack unchanged data before it is left behind.
   static let leftBehindMilliseconds: UInt64 = 60_000
   /// The last wall time that is stamped: the end of 2199, in milliseconds since 1970.
@@ -207,8 +204,8 @@ package enum Limits {
   static let carrierBackOffMilliseconds: UInt64 = 900_000
   /// How long a device that is not certain of its time waits before it publishes for a carrier.
   static let carrierUncertainMilliseconds: UInt64 = 600_000
-  /// The least time, for each member, between objects that bring only statements.
-  static let carrierStatementMilliseconds: UInt64 = 120_000
+  /// The least time, for each member, between objects that bring only words.
+  static let carrierWordMilliseconds: UInt64 = 120_000
 }
 
 extension Policy {

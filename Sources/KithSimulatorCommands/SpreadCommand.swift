@@ -38,7 +38,7 @@ struct SpreadCommand: ParsableCommand {
     var table = Table([
       ("DEVICES", .right), ("SESSIONS", .right), ("HOPS", .right), ("SPREAD ms", .right),
       ("KNOWN ms", .right), ("COPIES", .right), ("MESSAGES", .right), ("BYTES", .right),
-      ("A DEVICE", .right), ("STATEMENTS", .right), ("A DEVICE", .right),
+      ("A DEVICE", .right), ("WORDS", .right), ("A DEVICE", .right),
     ])
     for result in results {
       let count = result.setup.devices
@@ -47,7 +47,7 @@ struct SpreadCommand: ParsableCommand {
       }
       let hops = result.changes.map(\.hops)
       let bytes = mean { $0.changes.bytes + $0.progress.bytes }
-      let statements = mean(\.statements.bytes)
+      let words = mean(\.words.bytes)
       table.add(
         [
           "\(count)", "\(result.connections.median) (\(result.connections.most))",
@@ -56,7 +56,7 @@ struct SpreadCommand: ParsableCommand {
           "\(result.changes.compactMap(\.knownMilliseconds).max() ?? 0)",
           "\(Humane.decimals(Double(mean(\.duplicates)) / Double(max(1, count - 1)), 1))",
           "\(mean { $0.changes.messages + $0.progress.messages })", "\(bytes)", "\(bytes / count)",
-          "\(statements)", "\(statements / count)",
+          "\(words)", "\(words / count)",
         ].map { Table.Cell($0) })
     }
     return table

@@ -88,7 +88,7 @@ class Exchange(Rig):
         look("behind")
         look("behind")
         desktop.moment()
-        # The desktop's statement came through the folder, and it has not been on since.
+        # The desktop's word came through the folder, and it has not been on since.
         look("up to date")
         laptop.kith("set", "a", "2")
         look("behind")

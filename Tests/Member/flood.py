@@ -47,17 +47,15 @@ def have(store, vector=()):
          "digest": blake2b(os.urandom(8)), "awaited": True}]})
 
 
-def statements(member, count):
-    """What the member says that it covers, of as many stores."""
-    said, started = [], member.tick()
-    for number in range(count):
-        extent = encode("Extent", store=f"com.example.S{number}", vector_digest=os.urandom(32))
-        signed = (b"kith statement v1\0" + member.roster.account + member.id
-                  + struct.pack(">QI", started, 1) + extent)
-        said.append({"extent": extent, "said": [{
-            "device": int.from_bytes(member.id[:8], "big"), "started": started, "number": 1,
-            "signature": sign(member.private, signed)}]})
-    return encode("Message", have={"statements": said})
+def word(member, number):
+    """What the member says that it covers, of as many stores as a word may have."""
+    content = encode("WordContent", stores=[
+        {"store": f"com.example.S{each:03}", "digest": os.urandom(16)} for each in range(256)])
+    signed = (b"kith word v1\0" + member.roster.account + member.id
+              + struct.pack(">QQ", 1, number) + content)
+    return encode("Message", have={"words": [{"content": content, "said": [{
+        "device": int.from_bytes(member.id[:8], "big"), "process": 1, "number": number,
+        "signature": sign(member.private, signed)}]}]})
 
 
 def addresses(member):
@@ -75,8 +73,6 @@ def messages(kind, member, store):
     """The flood, message by message."""
     if kind == "replays":
         batch = change_sets(member, store, 500, string_value("x"))
-    elif kind == "statements":
-        prepared = [statements(member, 1_024) for _ in range(6)]
     number = 0
     while True:
         number += 1
@@ -93,7 +89,7 @@ def messages(kind, member, store):
             "batches": lambda: change_sets(member, store, 100, string_value(str(number))),
             "writes": lambda: change_sets(member, store, 1, string_value(str(number))),
             "replays": lambda: batch,
-            "statements": lambda: prepared[number % len(prepared)],
+            "words": lambda: word(member, number),
             "large": lambda: change_sets(member, store, 1, data_value(400_000)),
             "addresses": lambda: addresses(member),
             # By a device that was revoked, under the old key, with a static key that nobody knows.

@@ -5,7 +5,7 @@
     member.exchange(session, until=lambda: session.is_settled("com.example.App"))
     member.publish([session], "com.example.App", "key", string_value("text"))
 
-It keeps everything in memory, relays nothing, makes no statements and expects a small, healthy account.
+It keeps everything in memory, relays nothing, makes no words and expects a small, healthy account.
 What a hostile member would send goes through `Session.send_message`, with any bytes.
 """
 

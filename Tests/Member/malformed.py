@@ -33,8 +33,13 @@ def main(port, store):
     def have(**parts):
         return encode("Message", have={"stores": [{"store": store, "policy": policy, **parts}]})
 
-    def held(**parts):
-        return encode("Message", have={"held": [{"store": store, "digest": bytes(16), **parts}]})
+    def word(number=1, **parts):
+        content = encode("WordContent", stores=[{"store": store, "digest": bytes(16), **parts}])
+        return {"content": content, "said": [{
+            "device": 1, "process": 1, "number": number, "signature": bytes(64)}]}
+
+    def words(*each):
+        return encode("Message", have={"words": list(each)})
 
     def cover(incarnation, below=0, through=1):
         return {"device": device, "incarnation": incarnation, "from": below, "through": through}
@@ -66,12 +71,11 @@ def main(port, store):
         "a policy beyond the largest": have(policy={**policy, "keys": 65_537}),
         "a store twice": encode("Message", have={
             "stores": [{"store": store, "policy": policy}] * 2}),
-        "half a statement's name": held(asks=True, names=bytes(3)),
-        "names without a question": held(names=bytes(2)),
-        "a digest of statements of 15 bytes": held(digest=bytes(15)),
-        "two statements of a device": encode("Message", have={"statements": [{
-            "extent": encode("Extent", store=store, vector_digest=bytes(32)),
-            "said": [{"device": 1, "started": 1, "number": 1, "signature": bytes(64)}] * 2}]}),
+        "a digest of words of 15 bytes": encode("Message", have={"words_digest": bytes(15)}),
+        "a vector's digest of 15 bytes": words(word(digest=bytes(15))),
+        "a word's number 2^63": words(word(1 << 63)),
+        "nine entries of a word": words(word(latest=[entry(each) for each in range(1, 10)])),
+        "two words of a device": words(word(1), word(2)),
         "nine addresses": encode("Message", addresses={"devices": [
             {"device": device, "addresses": ["host:1"] * 9}]}),
         "a record's signer twice": encode("Message", records={"records": [

@@ -1,4 +1,5 @@
 internal import KithCore
+internal import KithCrypto
 
 extension Engine {
   private enum Outcome {
@@ -104,6 +105,9 @@ extension Engine {
   }
 
   private func reload() -> Outcome {
+    // It may cover less than it said, as another process may.
+    var entropy = SystemRandom()
+    let process = ProcessID(entropy.draw())
     do throws(StorageError) {
       return .reloaded(try Self.replica(account, keys, process, storage))
     } catch {

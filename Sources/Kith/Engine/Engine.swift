@@ -20,7 +20,6 @@ final class Engine: Sendable {
 
   let account: AccountID
   let keys: DeviceKeys
-  let process: ProcessID
   let storage: any ReplicaStorage
   let clock: @Sendable () -> Instant
   let logger: Logger
@@ -39,7 +38,6 @@ final class Engine: Sendable {
   ) throws(KithError) {
     self.account = account
     self.keys = keys
-    self.process = process
     self.storage = storage
     self.clock = clock
     self.logger = logger

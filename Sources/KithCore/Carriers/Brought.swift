@@ -10,7 +10,8 @@ struct Brought {
   private var pending: [StoreIdentifier: [ObjectBody.Part]] = [:]
   /// Parts that tell this device's state.
   private var told: [StoreIdentifier: [ObjectBody.Part]] = [:]
-  private(set) var said: [ObjectBody.SaidName: ObjectBody.Said] = [:]
+  /// The latest versions of words, by the devices' short names.
+  private(set) var said: [UInt64: Word.Version] = [:]
   private var generation: UInt8?
   /// Whether an object has this device's records.
   private(set) var hasRecords = false
@@ -30,7 +31,7 @@ struct Brought {
         told[part.store, default: []].append(part)
       }
     }
-    said.merge(reader.said(by: object.body), uniquingKeysWith: ObjectBody.Said.later)
+    said.merge(reader.said(by: object.body), uniquingKeysWith: max)
     generation = max(generation ?? 0, object.body.reading.generation)
     hasRecords = hasRecords || object.body.rosterDigest == reader.rosterDigest
   }
@@ -84,23 +85,21 @@ struct Brought {
       return !own.isTold(by: part)
         || tells(part.store, fromNothing: part.isFromNothing, isBelow: part.have.isBelow)
     }
-    let hasStatements = reader.said(by: body).allSatisfy { name, said in
-      self.said[name].map { $0.age >= said.age } == true
+    let hasWords = reader.said(by: body).allSatisfy { device, version in
+      said[device].map { $0 >= version } == true
     }
     let hasRecords =
       body.rosterDigest == nil
       || (body.rosterDigest == reader.rosterDigest ? self.hasRecords : opensForAll)
     let isNewest = body.reading.generation >= reader.timeKeeper.generation
-    return hasParts && hasStatements && hasRecords && (!isNewest || hasGeneration)
+    return hasParts && hasWords && hasRecords && (!isNewest || hasGeneration)
   }
 }
 
 extension CarrierReader {
-  /// The statements in an object that count: those of members, whose clocks are not refuted.
-  fileprivate func said(by body: ObjectBody) -> [ObjectBody.SaidName: ObjectBody.Said] {
+  /// The versions of the words in an object that count: those of members.
+  fileprivate func said(by body: ObjectBody) -> [UInt64: Word.Version] {
     let members = Set(roster.sortedMembers.lazy.map(\.device.shortName))
-    return body.said.filter {
-      members.contains($0.key.device) && !timeKeeper.refutes($0.value.age.started)
-    }
+    return body.said.filter { members.contains($0.key) }
   }
 }

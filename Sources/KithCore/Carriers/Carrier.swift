@@ -57,7 +57,7 @@ struct Carrier: Sendable {
   var hasNews = false
   /// Whether the last turn failed to delete. Then the next puts first.
   private var deletesLast = false
-  /// When statements and states alone may be put.
+  /// When words and states alone may be put.
   private var tellsAt: UInt64 = 0
   /// Since when all that this device covers is there; it counts only while ``holds(_:in:)``.
   private(set) var heldSince: UInt64?
@@ -279,15 +279,15 @@ struct Carrier: Sendable {
 
   // MARK: Putting
 
-  /// Begins to put what the objects do not bring, with those of the statements that none tells.
-  mutating func put(_ statements: [Statement], _ author: ObjectAuthor) {
+  /// Begins to put what the objects do not bring, with those of the words that none has.
+  mutating func put(_ words: [Word], _ author: ObjectAuthor) {
     let reader = author.reader
     let now = reader.now.monotonicMilliseconds
     let plan = CarrierPlan(
-      objects.counting(for: reader), statements, author, mayTell: now >= tellsAt,
+      objects.counting(for: reader), words, author, mayTell: now >= tellsAt,
       isAsked: isAsked || isStopping)
     if plan != nil {
-      let pace = UInt64(reader.roster.sortedMembers.count) * Limits.carrierStatementMilliseconds
+      let pace = UInt64(reader.roster.sortedMembers.count) * Limits.carrierWordMilliseconds
       tellsAt = now + pace
     }
     phase = .putting(Deposit(plan, author))

@@ -5,13 +5,13 @@ internal import KithCrypto
 struct CarrierPlan {
   var level: UInt8 = 0
   var shares: [Deposit.Share] = []
-  var statements: [Statement] = []
+  var words: [Word] = []
   var hasRecords = false
 
-  /// Nil: nothing is lacking. `mayTell`: a statement or a state alone is reason enough; `isAsked`:
+  /// Nil: nothing is lacking. `mayTell`: a word or a state alone is reason enough; `isAsked`:
   /// this device's own is.
   init?(
-    _ objects: [CarrierObjects.Counted], _ statements: [Statement], _ author: ObjectAuthor,
+    _ objects: [CarrierObjects.Counted], _ words: [Word], _ author: ObjectAuthor,
     mayTell: Bool, isAsked: Bool
   ) {
     let reader = author.reader
@@ -27,7 +27,7 @@ struct CarrierPlan {
       }
     if !isLacking {
       let untold = stores.contains { !all.tells($0.key, isBelow: $0.value.horizon.isBelow) }
-      let unsaid = statements.filter { all.lacks($0, of: reader) }
+      let unsaid = words.filter { all.lacks($0, of: reader) }
       guard
         mayTell && (untold || !unsaid.isEmpty)
           || isAsked && unsaid.contains(where: { $0.device == reader.device })
@@ -45,7 +45,7 @@ struct CarrierPlan {
       above[level] = brought
     }
     for level in above.indices {
-      fill(with: above[level], statements, odd, author)
+      fill(with: above[level], words, odd, author)
       self.level = UInt8(level)
       if size(author) <= author.levelBytes << level { return }
     }
@@ -65,7 +65,7 @@ struct CarrierPlan {
   }
 
   private mutating func fill(
-    with brought: Brought, _ statements: [Statement], _ odd: Set<StoreIdentifier>,
+    with brought: Brought, _ words: [Word], _ odd: Set<StoreIdentifier>,
     _ author: ObjectAuthor
   ) {
     let reader = author.reader
@@ -85,7 +85,7 @@ struct CarrierPlan {
       }
       shares.append(share)
     }
-    self.statements = statements.filter { brought.lacks($0, of: reader) }
+    self.words = words.filter { brought.lacks($0, of: reader) }
     hasRecords = !brought.hasRecords
   }
 
@@ -95,19 +95,15 @@ struct CarrierPlan {
       let chains = share.above.count + (author.reader.stores[share.store]?.vector.count ?? 0)
       return sum + 300 + 48 * chains + author.bytes(of: share)
     }
-    let said = StatementGroup.groups(of: statements).reduce(0) { $0 + $1.sizeBound }
+    let said = WordGroup.groups(of: words).reduce(0) { $0 + $1.sizeBound }
     return data + said + (hasRecords ? author.recordBytes : 0)
   }
 }
 
 extension Brought {
-  /// Whether no object tells a member's statement as late. A process that covers what an earlier one
-  /// said need not repeat it.
-  fileprivate func lacks(_ statement: Statement, of reader: CarrierReader) -> Bool {
-    guard reader.roster.isMember(statement.device) else { return false }
-    let name = ObjectBody.SaidName(store: statement.store, device: statement.device.shortName)
-    guard let said = said[name] else { return true }
-    return said.age < statement.age
-      && !(statement.device == reader.device && said.extent == statement.extent)
+  /// Whether no object has a member's word as late.
+  fileprivate func lacks(_ word: Word, of reader: CarrierReader) -> Bool {
+    reader.roster.isMember(word.device)
+      && said[word.device.shortName].map { $0 < word.version } ?? true
   }
 }

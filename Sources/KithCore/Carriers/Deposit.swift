@@ -60,7 +60,7 @@ struct Deposit: Sendable {
   private var answer: Answer?
   private var pieces: [ObjectName] = []
   /// Only the last object has these.
-  private let statements: [StatementGroup]
+  private let words: [WordGroup]
   private let hasRecords: Bool
   /// The object under way, and the note of it for the time when it is stored.
   private var underWay: (name: ObjectName, body: ObjectBody)?
@@ -70,7 +70,7 @@ struct Deposit: Sendable {
   init(_ plan: CarrierPlan?, _ author: ObjectAuthor) {
     epoch = author.reader.epoch?.id
     level = plan?.level ?? 0
-    statements = StatementGroup.groups(of: plan?.statements ?? [])
+    words = WordGroup.groups(of: plan?.words ?? [])
     hasRecords = plan?.hasRecords == true
     guard let plan else { return }
     var groups: [[Share]] = []
@@ -112,7 +112,7 @@ struct Deposit: Sendable {
     }
     var (records, boxes): ([[UInt8]], [[UInt8]]) = ([], [])
     if objects.isEmpty {
-      body.statements = statements
+      body.words = words
       if hasRecords {
         body.rosterDigest = reader.rosterDigest
         records = author.records

@@ -46,7 +46,7 @@ struct ObjectBody: Hashable, Sendable {
   var level: UInt8 = 0
   /// Ascending by store.
   var parts: [Part] = []
-  var statements: [StatementGroup] = []
+  var words: [WordGroup] = []
   var time: ToldTime?
   /// Of the records inside; nil: there are none.
   var rosterDigest: Digest256?
@@ -74,30 +74,10 @@ struct ObjectBody: Hashable, Sendable {
     parts.contains { $0.have.vector[chain] ?? 0 > received($0.store) }
   }
 
-  /// The statements inside.
-  var said: [SaidName: Said] {
-    var said: [SaidName: Said] = [:]
-    for group in statements {
-      for each in group.said {
-        said[SaidName(store: group.extent.store, device: each.device)] = Said(
-          age: each.age, extent: group.extent)
-      }
-    }
-    return said
-  }
-
-  struct SaidName: Hashable {
-    var store: StoreIdentifier
-    var device: UInt64
-  }
-
-  struct Said {
-    var age: StatementAge
-    var extent: Extent
-
-    static func later(_ first: Self, _ second: Self) -> Self {
-      first.age < second.age ? second : first
-    }
+  /// The versions of the words inside, by the devices' short names.
+  var said: [UInt64: Word.Version] {
+    Dictionary(
+      words.lazy.flatMap(\.said).map { ($0.device, $0.version) }, uniquingKeysWith: max)
   }
 
   /// The body, and of its vectors only what its change sets and those of its pieces can bring: like
@@ -156,7 +136,7 @@ extension ObjectBody {
     let have = Have(
       number: 0, isWhole: true, listsAll: false, stores: parts.map(\.have), time: time)
     return have.messages()
-      + (statements.isEmpty ? [] : Have.messages(telling: statements, by: nil, time: time))
+      + (words.isEmpty ? [] : Have.messages(telling: words, time: time))
   }
 
   /// Decodes it, with the messages that are no `Have`. Nil if malformed.
@@ -181,7 +161,7 @@ extension ObjectBody {
       switch message.body {
       case .have(let have):
         haves += have.stores
-        body.statements += have.statements.filter { !$0.said.isEmpty }
+        body.words += have.words
         body.time = have.time
       case .records, .batch: content.append(message)
       case .addresses, .done: return nil

@@ -8,8 +8,8 @@ package struct ObjectFacts: Sendable {
   package var isPiece: Bool
   /// The vectors that its reader covers before, and afterwards.
   package var stores: [StoreIdentifier: (above: [ChainID: UInt64], through: [ChainID: UInt64])]
-  /// The statements inside, and whether it has records.
-  package var statements: Int
+  /// How many words are inside, and whether it has records.
+  package var words: Int
   package var hasRecords: Bool
   package var messages: [InboundMessage]
 }
@@ -23,7 +23,7 @@ extension OpenedObject {
       stores: Dictionary(
         body.parts.map { ($0.store, (above: $0.above, through: $0.have.vector)) },
         uniquingKeysWith: { first, _ in first }),
-      statements: body.said.count, hasRecords: body.rosterDigest != nil, messages: messages)
+      words: body.said.count, hasRecords: body.rosterDigest != nil, messages: messages)
   }
 }
 

@@ -29,11 +29,18 @@ struct ChangeSetLog {
     return withheld.isEmpty ? vector : vector.filter { !withheld.contains($0.key.device) }
   }
 
-  /// The vector's entries of the chains that published last. They follow from the covered change
-  /// sets, so devices that cover the same get the same.
+  /// An entry of the vector, with the latest publishing clock of the chain's newest header.
+  struct Published {
+    let clock: HybridTime
+    let chain: ChainID
+    let covered: UInt64
+  }
+
+  /// The vector's entries of the chains that published last, the latest first. They follow from the
+  /// covered change sets, so devices that cover the same get the same.
   ///
   /// - Complexity: O(*n* log *n*) in the chains.
-  func latest(_ count: Int, of vector: [ChainID: UInt64]) -> [ChainID: UInt64] {
+  func latest(_ count: Int, of vector: [ChainID: UInt64]) -> [Published] {
     let published = vector.map { chain, covered in
       let last = chains[chain]?.received ?? 0
       let clocks = (chains[chain]?.kept[last] ?? []).compactMap {
@@ -42,10 +49,10 @@ struct ChangeSetLog {
             device: chain.device, incarnation: chain.incarnation, sequence: last, digest: $0)
         ]?.clock
       }
-      return (clock: clocks.max() ?? .zero, chain: chain, covered: covered)
+      return Published(clock: clocks.max() ?? .zero, chain: chain, covered: covered)
     }
-    let latest = published.sorted { ($1.clock, $0.chain) < ($0.clock, $1.chain) }.prefix(count)
-    return Dictionary(uniqueKeysWithValues: latest.map { ($0.chain, $0.covered) })
+    let latest = published.sorted { ($1.clock, $0.chain) < ($0.clock, $1.chain) }
+    return Array(latest.prefix(count))
   }
 
   /// Whether there is data that the vector does not cover.

@@ -265,19 +265,9 @@ struct TimeKeeper: Sendable {
     return ahead > 0 ? ahead : nil
   }
 
-  /// Whether a reading is too far ahead of a time of which this device is certain.
-  func refutes(_ reading: HybridTime) -> Bool { wait(for: reading) != nil && isCertain }
-
   // MARK: The hybrid clock
 
   mutating func tick() -> HybridTime { clock.tick(at: now) }
-
-  /// Returns a new reading that leaves the device at once.
-  mutating func tickForAll() -> HybridTime {
-    let reading = tick()
-    latestShared = max(latestShared, reading)
-    return reading
-  }
 
   mutating func witness(_ reading: HybridTime) {
     clock.witness(reading)

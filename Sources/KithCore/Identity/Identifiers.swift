@@ -32,8 +32,8 @@ package struct Incarnation: Hashable, Comparable, Sendable, CustomStringConverti
   package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// The id of a node's running process: 16 random bytes, new at every start. One device under two of
-/// them at once is a clone (`Docs/Protocol.md`, "Ids").
+/// The id of a node's running process: 16 random bytes, new whenever it reads its storage. One device
+/// under two of them at once is a clone (`Docs/Protocol.md`, "Ids").
 package struct ProcessID: Hashable, Sendable {
   package let digest: Digest128
 

@@ -29,9 +29,7 @@ extension InboundMessage {
     case .have(let have):
       .have(
         Dictionary(
-          have.stores.map { ($0.store, $0.vector) }
-            + have.statements.filter(\.said.isEmpty).map { ($0.extent.store, $0.extent.entries) },
-          uniquingKeysWith: { old, _ in old }))
+          have.stores.map { ($0.store, $0.vector) }, uniquingKeysWith: { old, _ in old }))
     case .records(let records): .records(records.map(\.record.id))
     case .addresses, .done: .other
     }
@@ -43,7 +41,7 @@ package enum Traffic: Hashable, Sendable {
   case changes
   /// A device's changes of its own vector.
   case progress
-  case statements
+  case words
   /// Full `Have`s, records, addresses.
   case other
 }
@@ -53,9 +51,7 @@ extension InboundMessage {
     switch body {
     case .batch: .changes
     case .have(let have) where have.isWhole || have.listsAll: .other
-    case .have(let have):
-      have.statements.isEmpty || have.statements.contains { !$0.said.isEmpty }
-        ? .statements : .progress
+    case .have(let have): have.stores.isEmpty ? .words : .progress
     case .records, .addresses, .done: .other
     }
   }

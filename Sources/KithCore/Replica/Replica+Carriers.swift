@@ -149,7 +149,7 @@ extension Replica {
       switch next {
       case .none: return
       case .object(let body):
-        _ = hear(body.statements)
+        _ = hear(body.words)
         noteSeen()
         contacts.note(body.author, noEarlierThan: body.reading.milliseconds)
         effects.append(.progress)
@@ -238,14 +238,13 @@ extension Replica {
   }
 
   private mutating func putLacking(_ id: CarrierID) {
-    // A new process lacks the statements that carriers brought to the one before it.
+    // A new process lacks the words that carriers brought to the one before it.
     for object in carriers[id]?.objects.counting(for: carrierReader([:])) ?? [] {
-      _ = hear(object.body.statements)
+      _ = hear(object.body.words)
     }
-    let said = stores.keys.sorted().filter { stores[$0]?.log.vector.isEmpty == false }
-    sayAll(said)
+    if stores.values.contains(where: { !$0.log.vector.isEmpty }) { sayOnCarrier() }
     guard let author = objectAuthor() else { return endTurn(id) }
-    carriers[id]?.put(said.flatMap { coverage.table.statements(of: $0) }, author)
+    carriers[id]?.put(Array(coverage.words.values), author)
     putNext(id)
   }
 

@@ -17,8 +17,7 @@ extension Replica {
     var have = Have(
       number: number, isWhole: true, listsAll: identifiers == nil, stores: listed,
       time: toldTime)
-    have.started = coverage.started ?? .zero
-    (have.statements, have.held) = introduce(listed.map(\.store), on: id)
+    if identifiers == nil { (have.words, have.wordsDigest) = introduce(on: id) }
     for message in have.messages() { effects.append(.send(id, message)) }
     planCoverage()
   }
@@ -39,6 +38,9 @@ extension Replica {
     guard let link = links[id], let device = link.device, link.isToldTime else { return }
     if let told = have.time, !link.isInviter { judge(told, from: device, on: id) }
     guard exchanges(id) else { return }
+    guard hear(have.words, digest: have.wordsDigest, on: id) else {
+      return end(id, .protocolViolation)
+    }
     let have = members.withoutRevoked(have)
     if have.stores.contains(where: \.isUnjudged), links[id]?.maySendRecordsAgain() == true {
       // When the session began, the peer may have had no space for one.
@@ -46,15 +48,15 @@ extension Replica {
     }
     adopt(have.stores)
     for theirs in have.stores where agreesOnPolicy(theirs, on: id, device) {
-      note(
-        theirs.vector, of: theirs.store, isWhole: have.isWhole, isBelow: theirs.isBelow, on: id,
-        started: have.started)
-      guard have.isWhole else { continue }
+      note(theirs, isWhole: have.isWhole, on: id)
+      guard have.isWhole else {
+        compareStates(of: theirs.store, on: id)
+        continue
+      }
       compare(theirs, on: id)
       guard have.number > 0 else { continue }
       answer(theirs, number: have.number, on: id, device)
     }
-    guard hearCoverage(have, on: id) else { return }
     noteSeen()
     if have.listsAll {
       noteLeftOut(Set(have.stores.map(\.store)), of: device)

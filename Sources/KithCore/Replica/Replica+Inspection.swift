@@ -47,6 +47,12 @@ extension Replica {
     coverage.covered(by: device, of: identifier)
   }
 
+  /// Another device's processes, by ``ProcessID/shortName``: the one that tells its vectors in a
+  /// session, and all that speak for it now.
+  package func heardProcesses(of device: DeviceID) -> (session: UInt64?, all: Set<UInt64>) {
+    coverage.heardProcesses(of: device)
+  }
+
   /// Nil before the start.
   package var ownChain: ChainID? {
     incarnations.current.map { ChainID(device: keys.id, incarnation: $0) }

@@ -32,12 +32,9 @@ extension Replica {
     guard case .joiner(let joiner, let records)? = links[id]?.state else { return }
     switch body {
     case .have(let have):
-      hearOwn(have, on: id)
       for theirs in members.withoutRevoked(have).stores
       where stores[theirs.store] != nil && agreesOnPolicy(theirs, on: id, joiner) {
-        note(
-          theirs.vector, of: theirs.store, isWhole: have.isWhole, isBelow: theirs.isBelow, on: id,
-          started: have.started)
+        note(theirs, isWhole: have.isWhole, on: id)
         if have.number > 0, have.isWhole { answer(theirs, number: have.number, on: id, joiner) }
       }
     case .done:

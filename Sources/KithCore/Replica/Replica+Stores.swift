@@ -60,6 +60,7 @@ extension Replica {
     stores[identifier] = StoreReplica(
       identifier: identifier, policy: policy, keepsHistory: keepsHistory)
     effects.append(.persist([.put(.store(identifier, .policy), policy.row)]))
+    vectorChanged(in: identifier)
   }
 
   private mutating func changePolicy(of identifier: StoreIdentifier, to policy: Policy) {
@@ -209,7 +210,6 @@ extension Replica {
     }
     let origin =
       id.map { .session(after: links[$0]?[batch.store].unfinished) } ?? BatchOrigin.carrier
-    let chainCount = stores[batch.store]?.log.chains.count
     let time = now.wallMilliseconds
     var batch = batch
     // A horizon beyond what was published would be false.
@@ -220,7 +220,6 @@ extension Replica {
       batch, tainted: taint, from: peer, origin, by: judge, &members.keyring, at: time)
     guard var intake = taken else { return taint }
     timeKeeper.witness(intake.latest)
-    if stores[batch.store]?.log.chains.count != chainCount { learnChains(of: batch.store) }
     if let id {
       links[id]?[batch.store].noteApplied(batch, intake.taint, isNews: intake.isNews)
       if intake.isNews { noteHeard() }

@@ -109,7 +109,7 @@ package struct Replica: Sendable {
     members = Members(of: roster, keys: keys)
     self.process = process
     self.entropy = entropy
-    coverage = Coverage(device: keys.id)
+    coverage = Coverage(account: roster.account, keys: keys, process: process)
     coverage.setMembers(roster.sortedMembers.map(\.device))
   }
 

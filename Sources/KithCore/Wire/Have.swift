@@ -40,11 +40,9 @@ package struct Have: Hashable, Sendable {
   package var isWhole: Bool
   package var listsAll: Bool
   package var stores: [StoreHave]
-  /// When the sender's process started, as in its statements; zero if it makes none.
-  package var started = HybridTime.zero
-  /// The sender's unsigned extents, and devices' statements.
-  package var statements: [StatementGroup] = []
-  package var held: [HeldStatements] = []
+  package var words: [WordGroup] = []
+  /// Of the words that the sender keeps, in a full one.
+  package var wordsDigest: Digest128?
   package var time: ToldTime?
 
   package init(
@@ -62,7 +60,7 @@ package struct Have: Hashable, Sendable {
     self.init(number: 0, isWhole: false, listsAll: false, stores: [], time: time)
   }
 
-  /// Nil if malformed, for example with two statements of one device about one store.
+  /// Nil if malformed, for example with two words of one device.
   init?(_ wire: WireHave) {
     guard wire.stores.count <= Limits.stores else { return nil }
     self.init(
@@ -71,98 +69,74 @@ package struct Have: Hashable, Sendable {
         ? nil
         : ToldTime(
           reading: HybridTime(rawValue: wire.clock), isSynchronised: wire.synchronised))
-    started = HybridTime(rawValue: wire.started)
     for store in wire.stores {
       guard let store = StoreHave(store) else { return nil }
       stores.append(store)
     }
     // Each is answered with a whole store, so none may be listed twice.
     guard stores.isStrictlyAscending(by: \.store) else { return nil }
-    var names: Set<StatementName> = []
-    var entries = 0
-    for group in wire.statements {
-      guard let group = StatementGroup(group) else { return nil }
-      for said in group.said {
-        let name = StatementName(store: group.extent.store, device: said.device)
-        guard names.insert(name).inserted else { return nil }
-      }
-      entries += group.extent.entries.count
-      guard entries <= Limits.elementsPerMessage else { return nil }
-      statements.append(group)
+    var devices: Set<UInt64> = []
+    var storeWords = 0
+    for group in wire.words {
+      guard let group = WordGroup(group) else { return nil }
+      storeWords += group.content.stores.count
+      guard storeWords <= Limits.elementsPerMessage,
+        group.said.allSatisfy({ devices.insert($0.device).inserted })
+      else { return nil }
+      words.append(group)
     }
-    for held in wire.held {
-      guard let held = HeldStatements(held) else { return nil }
-      self.held.append(held)
+    if !wire.wordsDigest.isEmpty {
+      wordsDigest = try? Digest128(wire.wordsDigest)
+      guard wordsDigest != nil else { return nil }
     }
-    guard held.isStrictlyAscending(by: \.store) else { return nil }
-  }
-
-  private struct StatementName: Hashable {
-    var store: StoreIdentifier
-    var device: UInt64
   }
 
   /// One message, unless the stores take more than ``Limits/haveMessageBytes``. Then each carries
-  /// some stores, and if the `Have` lists all stores, a last message only names them.
+  /// some stores, and if the `Have` lists all stores, a last message only names them, with the words.
   package func messages() -> [[UInt8]] {
     var parts: [[StoreHave]] = []
     var bytes = 0
     for store in stores {
-      let said = statements.lazy.filter { $0.extent.store == store.store }.map(\.sizeBound)
-      let size = said.reduce(store.sizeBound, +)
-      if parts.isEmpty || bytes + size > Limits.haveMessageBytes {
+      if parts.isEmpty || bytes + store.sizeBound > Limits.haveMessageBytes {
         parts.append([])
         bytes = 0
       }
       parts[parts.count - 1].append(store)
-      bytes += size
+      bytes += store.sizeBound
     }
     guard parts.count > 1 else { return [message()] }
     var haves = parts.map { part in
-      var have = Have(
-        number: number, isWhole: isWhole, listsAll: false, stores: part, time: time)
-      have.started = started
-      have.statements = statements.filter { said in
-        part.contains { $0.store == said.extent.store }
-      }
-      have.held = held.filter { held in part.contains { $0.store == held.store } }
-      return have
+      Have(number: number, isWhole: isWhole, listsAll: false, stores: part, time: time)
     }
     if listsAll {
-      haves.append(
-        Have(
-          number: 0, isWhole: false, listsAll: true, stores: stores.map(\.withoutVector),
-          time: time))
+      var last = Have(
+        number: 0, isWhole: false, listsAll: true, stores: stores.map(\.withoutVector), time: time)
+      (last.words, last.wordsDigest) = (words, wordsDigest)
+      haves.append(last)
     }
     return haves.map { $0.message() }
   }
 
-  /// Messages that tell extents; the last one also names the statements held.
-  static func messages(
-    telling groups: [StatementGroup], holding held: [HeldStatements] = [],
-    by started: HybridTime?, time: ToldTime
-  ) -> [[UInt8]] {
-    var empty = Have(number: 0, isWhole: false, listsAll: false, stores: [], time: time)
-    empty.started = started ?? .zero
-    var haves = [empty]
+  /// Messages that pass words on.
+  static func messages(telling words: [WordGroup], time: ToldTime) -> [[UInt8]] {
+    var haves = [Have(telling: time)]
     var (bytes, count) = (0, 0)
-    for var group in groups {
+    for var group in words {
       var rest = group.said[...]
       repeat {
-        group.said = Array(rest.prefix(Limits.statementsPerMessage))
+        group.said = Array(rest.prefix(Limits.wordsPerMessage))
         rest = rest.dropFirst(group.said.count)
         bytes += group.sizeBound
-        count += max(1, group.said.count)
-        if count > Limits.statementsPerMessage || bytes > Limits.haveMessageBytes,
-          haves[haves.count - 1].statements.isEmpty == false
+        count += group.said.count
+        if count > Limits.wordsPerMessage || bytes > Limits.haveMessageBytes,
+          !haves[haves.count - 1].words.isEmpty
         {
-          haves.append(empty)
-          (bytes, count) = (group.sizeBound, max(1, group.said.count))
+          haves.append(Have(telling: time))
+          (bytes, count) = (group.sizeBound, group.said.count)
         }
-        haves[haves.count - 1].statements.append(group)
+        haves[haves.count - 1].words.append(group)
       } while !rest.isEmpty
     }
-    haves[haves.count - 1].held = held.sorted { $0.store < $1.store }
     return haves.map { $0.message() }
   }
 
@@ -172,9 +146,8 @@ package struct Have: Hashable, Sendable {
     message.have.whole = isWhole
     message.have.all = listsAll
     message.have.stores = stores.map(\.wire)
-    message.have.started = started.rawValue
-    message.have.statements = statements.map(\.wire)
-    message.have.held = held.map(\.wire)
+    message.have.words = words.map(\.wire)
+    if let wordsDigest { message.have.wordsDigest = .init(wordsDigest.bytes) }
     message.have.clock = time?.reading.rawValue ?? 0
     message.have.synchronised = time?.isSynchronised ?? false
     return message.encodedBytes()

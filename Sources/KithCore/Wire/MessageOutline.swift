@@ -30,9 +30,8 @@ struct MessageOutline {
           number: 5, limit: Limits.stores,
           fields: [Field(number: 2, limit: Limits.elementsPerMessage, fewestBytes: 34)]),
         Field(
-          number: 51, limit: Limits.statementsPerMessage,
-          fields: [Field(number: 2, limit: Limits.statementsPerMessage, fewestBytes: 64)]),
-        Field(number: 52, limit: Limits.stores),
+          number: 8, limit: Limits.wordsPerMessage,
+          fields: [Field(number: 2, limit: Limits.wordsPerMessage, fewestBytes: 64)]),
       ]),
     Field(
       number: 3,
@@ -56,8 +55,10 @@ struct MessageOutline {
       number: 9, limit: Limits.entriesPerChangeSet, fewestBytes: 32)
   ])
 
-  static let extent = MessageOutline([
-    Field(number: 3, limit: Limits.chainsPerStore, fewestBytes: 34)
+  static let wordContent = MessageOutline([
+    Field(
+      number: 1, limit: Limits.stores,
+      fields: [Field(number: 3, limit: Limits.wordEntries, fewestBytes: 34)])
   ])
 
   /// An inviter's answer.

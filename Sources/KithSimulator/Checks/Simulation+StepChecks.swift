@@ -28,15 +28,18 @@ extension Simulation {
     }
   }
 
-  /// Devices cover all that others believe (`synchronize`, `status`), unless they lie, run twice,
-  /// or were restored and have not said so.
+  /// Devices cover all that others believe (`waitUntilSynced`, `status`), unless they lie. Without a
+  /// session with the believer, unless they run twice, or were restored and have not said so to it.
   private func checkBelieved(
     _ replica: Replica, on device: SimulatedDevice
   ) throws(Violation) {
     let copied = Set(devices.compactMap(\.original))
-    for other in devices where other.number != device.number && !other.isTraitor {
-      guard other.isRunning, !other.wasRestored, other.original == nil,
-        !copied.contains(other.number)
+    for other in devices where other.keys.id != device.keys.id && !other.isTraitor {
+      let heard = replica.heardProcesses(of: other.keys.id)
+      let isTwice = other.original != nil || copied.contains(other.number)
+      let isUnheard = other.processesSinceRestore?.isDisjoint(with: heard.all) == true
+      guard other.isRunning,
+        heard.session == other.process.shortName || !isTwice && !isUnheard
       else { continue }
       let id = SimulatedDevice.Belief(device: other.number, life: other.life)
       for store in stores {

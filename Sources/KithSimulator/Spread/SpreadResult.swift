@@ -74,8 +74,8 @@ package struct SpreadResult: Codable, Hashable, Sendable {
     package var changes: Amount
     /// Devices' reports of their own vectors.
     package var progress: Amount
-    /// Statements, signed and relayed.
-    package var statements: Amount
+    /// Words, signed and passed on.
+    package var words: Amount
     /// Full `Have`s, one in 30 s on every session, and all else.
     package var other: Amount
 
@@ -87,7 +87,7 @@ package struct SpreadResult: Codable, Hashable, Sendable {
       duplicates = followed?.duplicates ?? 0
       changes = followed?.traffic[.changes] ?? Amount()
       progress = followed?.traffic[.progress] ?? Amount()
-      statements = followed?.traffic[.statements] ?? Amount()
+      words = followed?.traffic[.words] ?? Amount()
       other = followed?.traffic[.other] ?? Amount()
     }
   }

@@ -19,8 +19,9 @@ final class SimulatedDevice {
   var targets: [DeviceNumber] = []
   var overlay: OverlayPlan?
   var drawnBefore: Set<DeviceID> = []
-  /// Whether it restarted from an old copy: it then covers less than it said.
-  var wasRestored = false
+  /// Its processes since it restarted from an old copy: it covers less than those before said. Nil:
+  /// it never did.
+  var processesSinceRestore: Set<UInt64>?
   var bytesPerSecond: Int?
   /// Devices of other networks never meet.
   var network = 0

@@ -166,7 +166,7 @@ extension Simulation {
     kill(device)
     device.life += 1
     device.disk = copy.copy(isNoticed: isNoticed)
-    device.wasRestored = true
+    device.processesSinceRestore = []
     if !isNoticed { device.wasRestoredUnnoticed = true }
     queue.add(.start(device.number, life: device.life), at: now + 100_000)
   }

@@ -8,7 +8,7 @@ extension Simulation {
   func start(_ device: SimulatedDevice) throws(Violation) {
     guard !device.isRunning, !device.isGone else { return }
     device.life += 1
-    device.process = ProcessID(keyChance.draw())
+    drawProcess(of: device)
     trace.note("start", [UInt64(device.number)], at: now)
     var replica = load(device)
     if replica == nil {
@@ -16,7 +16,7 @@ extension Simulation {
       guard let copy = device.backups.last else { return giveUp(device) }
       tally.count("damaged disks restored")
       putAtRisk(device)
-      device.wasRestored = true
+      device.processesSinceRestore = [device.process.shortName]
       device.disk = copy.copy(isNoticed: true)
       replica = load(device)
     }
@@ -25,6 +25,11 @@ extension Simulation {
     try begin(device)
     try adoptLocal(on: device)
     try nextDrain(device)
+  }
+
+  private func drawProcess(of device: SimulatedDevice) {
+    device.process = ProcessID(keyChance.draw())
+    device.processesSinceRestore?.insert(device.process.shortName)
   }
 
   /// Nil if the disk is damaged.
@@ -336,6 +341,7 @@ extension Simulation {
 
   /// Goes back to the disk's content. Programs are told of the undone changes.
   private func reload(_ device: SimulatedDevice) throws(Violation) {
+    drawProcess(of: device)
     guard let replica = load(device) else { return giveUp(device) }
     let isCopy = device.disk.isCopy
     let clocks = draftClocks(of: replica)

@@ -12,7 +12,7 @@ extension Faults {
   struct MemberFloodTests {
     /// The rows of the table of floods in Docs/Testing.md.
     enum Flood: String, CaseIterable {
-      case empty, known, rename, records, haves, vectors, batches, writes, replays, statements,
+      case empty, known, rename, records, haves, vectors, batches, writes, replays, words,
         large, addresses, revoked
     }
 

@@ -97,19 +97,18 @@ struct CarrierPlanTests {
     #expect(put([body(20, level: 5), body(39, above: 20, level: 0)], 40)[1] == 20)
   }
 
-  /// The own statement changes with each vector, those of others not.
-  @Test func `statements alone are put now and then, or if somebody asks`() throws {
+  @Test func `words alone are put now and then, or if somebody asks`() throws {
     let author = author()
     let objects = [body(3, digest: digest)]
     func plan(_ keys: DeviceKeys, mayTell: Bool, isAsked: Bool) -> CarrierPlan? {
       var (fixture, known) = (fixture, CarrierObjects())
       for body in objects { known[fixture.name()] = fixture.known(body) }
-      let extent = Extent(
-        fixture.store, digest: Extent.digest(of: [mine: 3]), entries: [mine: 3])
-      let age = StatementAge(started: HybridTime(rawValue: 1), number: 1)
-      let statement = Statement(extent, age: age, account: fixture.account, keys: keys)
+      let said = WordContent.Store(digest: WordContent.digest(of: [mine: 3]), latest: [mine: 3])
+      let word = Word(
+        WordContent([fixture.store: said]), version: Word.Version(number: 1, process: 1),
+        account: fixture.account, keys: keys)
       return CarrierPlan(
-        known.counting(for: author.reader), [statement], author, mayTell: mayTell,
+        known.counting(for: author.reader), [word], author, mayTell: mayTell,
         isAsked: isAsked)
     }
     for (keys, mayTell, isAsked, isPut) in [
@@ -117,7 +116,7 @@ struct CarrierPlanTests {
       (fixture.creator, false, true, true), (fixture.second, true, false, true),
       (fixture.second, false, true, false), (fixture.revoked, true, true, false),
     ] {
-      #expect((plan(keys, mayTell: mayTell, isAsked: isAsked)?.statements.count == 1) == isPut)
+      #expect((plan(keys, mayTell: mayTell, isAsked: isAsked)?.words.count == 1) == isPut)
     }
   }
 }

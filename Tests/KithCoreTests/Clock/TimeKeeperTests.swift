@@ -133,23 +133,6 @@ import Testing
     }
   }
 
-  @Test(
-    arguments: [
-      (day, 1, true, true), (2 * minute + 1, 1, true, true), (2 * minute, 1, true, false),
-      (day, 1, false, false), (day, 0, true, false), (0, 99, true, true),
-    ] as [(Int64, UInt8, Bool, Bool)])
-  func `a reading too far ahead is refuted by a time that is certain`(
-    ahead: Int64, generation: UInt8, isCertain: Bool, isRefuted: Bool
-  ) {
-    var keeper = TimeKeeper()
-    keeper.update(
-      at: Instant(wallMilliseconds: UInt64(Self.now), monotonicMilliseconds: 7_000_000))
-    keeper.set(isSynchronised: isCertain, hasHardware: true)
-    let reading = HybridTime(
-      generation: generation, milliseconds: UInt64(Self.now + ahead))
-    #expect(keeper.refutes(reading) == isRefuted)
-  }
-
   private func claim(_ error: Int64, _ isSynchronised: Bool) -> TimeKeeper.Claim {
     TimeKeeper.Claim(
       aheadOfMonotonic: Self.now + error - 7_000_000, isSynchronised: isSynchronised,
@@ -287,18 +270,5 @@ import Testing
     #expect(first == keeper.now.monotonicMilliseconds + Limits.haveIntervalMilliseconds)
     let again = keeper.planHealing()
     #expect(again == first, "until that time has come")
-  }
-
-  /// A statement is a reading, too, and others keep it.
-  @Test func `a reading that was told is not taken back`() {
-    var keeper = keeper(own: 20 * Self.hour)
-    let told = keeper.tickForAll()
-    keeper.update(
-      at: Instant(wallMilliseconds: UInt64(Self.now), monotonicMilliseconds: 7_000_000))
-    keeper.set(isSynchronised: true, hasHardware: true)
-    let healing = keeper.heal(published: { .zero })
-    #expect(healing == .newGeneration(milliseconds: 20 * Self.hour))
-    let next = keeper.tick()
-    #expect(next > told)
   }
 }

@@ -156,7 +156,7 @@ import Testing
     #expect(world.text("old", on: 0) == nil)
   }
 
-  @Test func `a statement that was made ahead is not outlived by an earlier one`() throws {
+  @Test func `a word that was made ahead is not outlived by an earlier one`() throws {
     let world = try world(devices: 3, seed: 627)
     // Nothing is published, but each process says what it covers.
     for index in 0...1 {

@@ -36,41 +36,54 @@ import Testing
         == Limits.quarantined)
   }
 
-  @Test func `a statement is short, and a message holds so many`() throws {
+  @Test func `a word is short, and a message holds so many`() throws {
     let world = try TestWorld(devices: 1, seed: 261)
-    let chain = try world.chain(of: 0)
-    func extent(_ entries: Int, of store: StoreIdentifier = TestWorld.store) -> Extent {
-      Extent(
-        store, digest: Extent.digest(of: [:]),
-        entries: Dictionary(
-          uniqueKeysWithValues: (0..<UInt64(entries)).map {
-            (ChainID(device: chain.device, incarnation: Incarnation(rawValue: $0)), 1)
-          }))
+    let device = world.id(0)
+    func content(_ entries: Int, stores: Int = 1) throws -> WordContent {
+      var all: [StoreIdentifier: WordContent.Store] = [:]
+      for number in 0..<stores {
+        let store = try #require(StoreIdentifier("s\(number)"))
+        let chains = (0..<entries).map {
+          ChainID(device: device, incarnation: Incarnation(rawValue: UInt64($0)))
+        }
+        let latest = Dictionary(uniqueKeysWithValues: chains.map { ($0, 1 as UInt64) })
+        all[store] = WordContent.Store(digest: WordContent.digest(of: [:]), latest: latest)
+      }
+      return WordContent(all)
     }
-    #expect(Extent(extent(Limits.statementEntries).body, isSigned: true) != nil)
-    #expect(Extent(extent(Limits.statementEntries + 1).body, isSigned: true) == nil)
-    #expect(Extent(extent(Limits.statementEntries + 1).body, isSigned: false) != nil)
+    let most = Limits.wordEntries
+    for (entries, stores, isTaken) in [
+      (most, 1, true), (most + 1, 1, false), (1, most, true), (1, most + 1, false),
+      (0, Limits.stores, true), (0, Limits.stores + 1, false),
+    ] {
+      #expect((WordContent(try content(entries, stores: stores).body) != nil) == isTaken)
+    }
     // A field that no version knows: it decodes, and is passed on byte for byte.
-    let long =
-      extent(1).body + [0xfa, 0x01, 0x80, 0x10] + [UInt8](repeating: 0, count: 2_048)
-    #expect(Extent(long, isSigned: true) == nil)
-    let age = StatementAge(started: .zero, number: 1)
-    let keys = world.devices[0].keys
-    let one = Statement(extent(1), age: age, account: world.account, keys: keys)
+    func long(_ count: Int) throws -> [UInt8] {
+      let bytes = [UInt8](repeating: 0, count: count)
+      return try content(1).body + [0xfa, 0x01, UInt8(count & 0x7f) | 0x80]
+        + [UInt8(count >> 7 & 0x7f) | 0x80, UInt8(count >> 14)] + bytes
+    }
+    #expect(WordContent(try long(Limits.wordBytes / 2)) != nil)
+    #expect(WordContent(try long(Limits.wordBytes)) == nil)
+    let one = Word(
+      try content(1), version: Word.Version(number: 1, process: 1), account: world.account,
+      keys: world.devices[0].keys)
     func message(of count: Int) -> [UInt8] {
       var message = WireMessage()
-      var group = StatementGroup.groups(of: [one])[0]
+      var group = WordGroup.groups(of: [one])[0]
       group.said = (0..<count).map { number in
         var said = group.said[0]
         said.device = UInt64(number)
         return said
       }
-      message.have.statements = [group.wire]
+      message.have.words = [group.wire]
       return message.encodedBytes()
     }
-    let (most, more) = (Limits.statementsPerMessage, Limits.statementsPerMessage + 1)
-    #expect(InboundMessage(decoding: message(of: most), account: world.account) != nil)
-    #expect(InboundMessage(decoding: message(of: more), account: world.account) == nil)
+    for (count, isTaken) in [(Limits.wordsPerMessage, true), (Limits.wordsPerMessage + 1, false)] {
+      let decoded = InboundMessage(decoding: message(of: count), account: world.account)
+      #expect((decoded != nil) == isTaken)
+    }
   }
 
   @Test func `a batch that never ends ends the session`() throws {

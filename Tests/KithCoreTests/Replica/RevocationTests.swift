@@ -171,7 +171,7 @@ import Testing
     world.write([set("still", 1)], on: 1)
     world.settle()
     #expect(world.text("still", on: 0) == 1, "nobody publishes any more")
-    // It is revoked in turn, and its statements about others' data do not count any more.
+    // It is revoked in turn, and its words about others' data do not count any more.
     world.revoke(2, by: 0)
     world.settle()
     let current = try #require(world.devices[0].replica.keyring.current)

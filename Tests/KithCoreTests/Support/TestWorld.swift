@@ -380,6 +380,9 @@ final class TestWorld {
     for pipe in link.ends { perform(.disconnected(pipe.session), on: pipe.to) }
   }
 
+  /// Neither side notices that a session carries nothing any more.
+  func hang(_ a: Int, _ b: Int) { links[[min(a, b), max(a, b)]] = nil }
+
   func connectAll() {
     for a in devices.indices { for b in devices.indices where a < b { connect(a, b) } }
   }

@@ -58,30 +58,28 @@ import Testing
       store.vector = [Self.vectorEntry(0), Self.vectorEntry(1)]
       sample.message.have.stores.append(store)
     }
-    var group = WireStatements()
-    group.extent = .init(Self.extent { _ in })
-    var said = WireStatement()
+    var group = WireWords()
+    group.content = .init(Self.content { _ in })
+    var said = WireSaid()
+    said.number = Word.lastNumber
     said.signature = .init(repeating: 0, count: 64)
     group.said = [said]
-    sample.message.have.statements = [group]
-    for name in ["a", "b"] {
-      var held = WireHeldStatements()
-      held.store = name
-      held.digest = .init(Self.twoDevices[0].prefix(16))
-      held.asks = true
-      held.names = .init([1, 2, 3, 4])
-      sample.message.have.held.append(held)
-    }
+    sample.message.have.words = [group]
+    sample.message.have.wordsDigest = .init(Self.twoDevices[0].prefix(16))
     return sample
   }
 
-  private static func extent(_ alter: (inout WireExtent) -> Void) -> [UInt8] {
-    var extent = WireExtent()
-    extent.store = "a"
-    extent.vectorDigest = .init(twoDevices[0])
-    extent.entries = [vectorEntry(0), vectorEntry(1)]
-    alter(&extent)
-    return extent.encodedBytes()
+  private static func content(_ alter: (inout WireWordContent) -> Void) -> [UInt8] {
+    var content = WireWordContent()
+    content.stores = ["a", "b"].map { name in
+      var store = WireStoreWord()
+      store.store = name
+      store.digest = .init(twoDevices[0].prefix(16))
+      store.latest = [vectorEntry(0), vectorEntry(1)]
+      return store
+    }
+    alter(&content)
+    return content.encodedBytes()
   }
 
   @Test func `any wrong field makes a batch malformed`() throws {
@@ -188,47 +186,27 @@ import Testing
     refuses("a store twice") { $0.stores[1].store = "a" }
     refuses("a store that is none") { $0.stores[0].store = "\n" }
     refuses("a digest of 31 bytes") { $0.stores[0].digest.removeLast() }
-    refuses("a digest of statements of 1 byte") { $0.held[0].digest = .init([1]) }
-    refuses("digests of statements in another order") { $0.held.reverse() }
-    refuses("half a name") { $0.held[0].names.removeLast() }
-    refuses("names without a question") { $0.held[0].asks = false }
-    refuses("many names") { $0.held[0].names = .init(count: 4 * 16_384 + 4) }
+    refuses("a digest of words of 15 bytes") { $0.wordsDigest.removeLast() }
     refuses("a policy beyond the largest") { $0.stores[0].policy.keys = 65_537 }
     refuses("a vector in another order") { $0.stores[0].vector.reverse() }
     refuses("a chain twice") { $0.stores[0].vector[1] = $0.stores[0].vector[0] }
     refuses("sequence 0") { $0.stores[0].vector[0].sequence = 0 }
     refuses("sequence 2^53 + 1") { $0.stores[0].vector[0].sequence = Limits.sequence + 1 }
     refuses("a device of 33 bytes") { $0.stores[0].vector[1].device.append(0) }
-    refuses("a statement's signature") { $0.statements[0].said[0].signature.removeLast() }
-    refuses("a statement's extent") { $0.statements[0].extent.removeLast() }
-    refuses("a device's two") { $0.statements[0].said.append($0.statements[0].said[0]) }
-    refuses("a device's two in two groups") { $0.statements.append($0.statements[0]) }
-    func refusesExtent(_ name: String, _ alter: (inout WireExtent) -> Void) {
-      for isSigned in [true, false] {
-        let isTaken = sample.isTaken {
-          $0.have.statements[0].extent = .init(Self.extent(alter))
-          if !isSigned { $0.have.statements[0].said = [] }
-        }
-        #expect(!isTaken, "an extent's \(name)")
-      }
+    refuses("a word's signature") { $0.words[0].said[0].signature.removeLast() }
+    refuses("a word's number") { $0.words[0].said[0].number = 1 << 63 }
+    refuses("a word's content") { $0.words[0].content.removeLast() }
+    refuses("a device's two") { $0.words[0].said.append($0.words[0].said[0]) }
+    refuses("a device's two in two groups") { $0.words.append($0.words[0]) }
+    func refusesContent(_ name: String, _ alter: (inout WireWordContent) -> Void) {
+      refuses("a content's \(name)") { $0.words[0].content = .init(Self.content(alter)) }
     }
-    refusesExtent("store") { $0.store = "" }
-    refusesExtent("vector digest") { $0.vectorDigest.removeLast() }
-    refusesExtent("order") { $0.entries.reverse() }
-    refusesExtent("sequence") { $0.entries[0].sequence = 0 }
-    // The sender itself may tell more, and no digest.
-    for alter: (inout WireExtent) -> Void in [
-      { $0.entries = (1...9).map { Self.vectorEntry(0, incarnation: $0) } },
-      { $0.vectorDigest = .init() },
-    ] {
-      for isSigned in [true, false] {
-        let isTaken = sample.isTaken {
-          $0.have.statements[0].extent = .init(Self.extent(alter))
-          if !isSigned { $0.have.statements[0].said = [] }
-        }
-        #expect(isTaken == !isSigned)
-      }
-    }
+    refusesContent("store") { $0.stores[0].store = "" }
+    refusesContent("order of stores") { $0.stores.reverse() }
+    refusesContent("store twice") { $0.stores[1] = $0.stores[0] }
+    refusesContent("digest") { $0.stores[0].digest.removeLast() }
+    refusesContent("order of chains") { $0.stores[0].latest.reverse() }
+    refusesContent("sequence") { $0.stores[0].latest[0].sequence = 0 }
   }
 
   @Test func `any wrong field makes addresses malformed`() throws {

@@ -218,27 +218,27 @@ import Testing
       ).plaintext(), "entry", in: "a draft over a draft")
   }
 
-  @Test func `a statement`() throws {
-    let title = "a statement"
+  @Test func `a word`() throws {
+    let title = "a word"
     let other = ChainID(device: phone.id, incarnation: Incarnation(rawValue: 0x42))
-    let digest = Extent.digest(of: [chain: 1, other: 3])
-    let extent = Extent(store, digest: digest, entries: [chain: 1, other: 3])
-    let statement = Statement(
-      extent, age: StatementAge(started: clock(2), number: 1), account: account, keys: laptop)
-    #expect(statement.isSigned(in: account))
+    let vector = [chain: 1, other: 3] as [ChainID: UInt64]
+    let digest = WordContent.digest(of: vector)
+    let content = WordContent([store: WordContent.Store(digest: digest, latest: vector)])
+    let process = ProcessID(Digest128 { $0.copyBytes(from: [UInt8](repeating: 0x0b, count: 16)) })
+    let version = Word.Version(number: 1_800_000_000_000, process: process.shortName)
+    let word = Word(content, version: version, account: account, keys: laptop)
+    #expect(word.isSigned(in: account))
     try expect(digest.bytes, "vector digest", in: title)
-    try expect(extent.body, "extent", in: title)
-    try expect(statement.signature.bytes, "signature", in: title)
-    var table = StatementTable()
-    let isNews = table.insert(statement, at: 0)
-    #expect(isNews)
-    let held = table.digest(of: store)
-    try expect(held.bytes, "digest of the statements held", in: title)
+    try expect(content.body, "content", in: title)
+    try expect(word.signature.bytes, "signature", in: title)
+    var coverage = Coverage(account: account, keys: laptop, process: process)
+    coverage.setMembers([laptop.id])
+    let groups = WordGroup.groups(of: [word])
+    let isSound = coverage.hear(groups, at: 0, with: nil)
+    #expect(isSound)
+    try expect(coverage.digest.bytes, "digest of the words kept", in: title)
     try expect(
-      Have.messages(
-        telling: StatementGroup.groups(of: [statement]),
-        holding: [HeldStatements(store, digest: held, asksBut: [statement.name(in: held)])],
-        by: clock(2), time: ToldTime(reading: clock(0), isSynchronised: true))[0],
+      Have.messages(telling: groups, time: ToldTime(reading: clock(0), isSynchronised: true))[0],
       "message", in: title)
   }
 

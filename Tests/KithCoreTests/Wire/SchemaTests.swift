@@ -70,7 +70,7 @@ import Testing
     let element = field(4_000, [UInt8](repeating: 0, count: 150))
     for (root, outline): (String, MessageOutline) in [
       ("Message", .session), ("ChangeSetHeader", .header), ("JoinReply", .joinReply),
-      ("Extent", .extent), ("ObjectBody", .objectBody),
+      ("WordContent", .wordContent), ("ObjectBody", .objectBody),
     ] {
       let paths = repeated(under: root, in: schema)
       #expect(!paths.isEmpty)
@@ -90,7 +90,7 @@ import Testing
     let schema = try schema()
     var known = Self.small
     for root in Self.small.union([
-      "Message", "ChangeSetHeader", "JoinReply", "Extent", "ObjectBody",
+      "Message", "ChangeSetHeader", "JoinReply", "WordContent", "ObjectBody",
     ]) {
       var new: Set = [root]
       while let next = new.popFirst() {

@@ -795,12 +795,10 @@ nonisolated struct WireHave: Sendable {
   /// as in Hello
   var synchronised: Bool = false
 
-  /// when the sender's process first said anything; 0: it makes no statements
-  var started: UInt64 = 0
+  var words: [WireWords] = []
 
-  var statements: [WireStatements] = []
-
-  var held: [WireHeldStatements] = []
+  /// 16, of the words that the sender keeps; empty: not said
+  var wordsDigest: Data = Data()
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -852,49 +850,26 @@ nonisolated struct WireStoreHave: Sendable {
   fileprivate var _policy: WirePolicy? = nil
 }
 
-/// The coverage of a store by devices. Without statements the sender says the extent of itself.
-nonisolated struct WireStatements: Sendable {
+/// Devices' words with one content.
+nonisolated struct WireWords: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// an encoded Extent, as signed
-  var extent: Data = Data()
+  /// an encoded WordContent, as signed
+  var content: Data = Data()
 
-  var said: [WireStatement] = []
+  var said: [WireSaid] = []
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
 }
 
-/// Devices with the same vector make the same extent, byte for byte.
-nonisolated struct WireExtent: Sendable {
-  // SwiftProtobuf.Message conformance is added in an extension below. See the
-  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
-  // methods supported on all messages.
-
-  /// the identifier, 1 to 255 bytes
-  var store: String = String()
-
-  /// 32, of the whole vector; may be empty without statements
-  var vectorDigest: Data = Data()
-
-  /// at most 8 with statements: of the chains that published last
-  var entries: [WireVectorEntry] = []
-
-  /// as in StoreHave
-  var belowHorizon: Bool = false
-
-  var unknownFields = SwiftProtobuf.UnknownStorage()
-
-  init() {}
-}
-
-/// That a device covers the extent, so that others may pass it on. The signature is the device's,
-/// over "kith statement v1", a zero byte, the account id, the device's id, `started` and `number`
-/// (64 and 32 bits, big-endian) and the extent.
-nonisolated struct WireStatement: Sendable {
+/// A device's signature of a content, so that others may pass it on: over "kith word v1", a zero
+/// byte, the account id, the device's id, `process` and `number` (64 bits each, big-endian) and the
+/// content.
+nonisolated struct WireSaid: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
@@ -902,11 +877,11 @@ nonisolated struct WireStatement: Sendable {
   /// the first 8 bytes of its id, big-endian
   var device: UInt64 = 0
 
-  /// as in Have; the statements of a process that started later count
-  var started: UInt64 = 0
+  /// the first 8 bytes of its process's id, big-endian
+  var process: UInt64 = 0
 
-  /// 1, 2, 3 … of a process about a store; the later counts
-  var number: UInt32 = 0
+  /// below 2^63; of a device's words the one with the highest counts
+  var number: UInt64 = 0
 
   /// 64
   var signature: Data = Data()
@@ -916,22 +891,37 @@ nonisolated struct WireStatement: Sendable {
   init() {}
 }
 
-/// Which statements the sender holds about a store.
-nonisolated struct WireHeldStatements: Sendable {
+/// What a device covers of all its stores. Devices with equal vectors make the same content, byte
+/// for byte.
+nonisolated struct WireWordContent: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// ascending by store
+  var stores: [WireStoreWord] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+nonisolated struct WireStoreWord: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// the identifier, 1 to 255 bytes
   var store: String = String()
 
-  /// 16
+  /// 16, of the whole vector
   var digest: Data = Data()
 
-  /// for the statements that it lacks
-  var asks: Bool = false
+  /// of the chains that published last, at most 8 in all stores
+  var latest: [WireVectorEntry] = []
 
-  /// if it asks: of those not known to be held by both, 2 bytes of each signature
-  var names: Data = Data()
+  /// as in StoreHave
+  var belowHorizon: Bool = false
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -2638,7 +2628,7 @@ nonisolated extension WireRecords: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Have"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}whole\0\u{1}all\0\u{2}\u{2}stores\0\u{1}clock\0\u{1}synchronised\0\u{2}+started\0\u{1}statements\0\u{1}held\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}whole\0\u{1}all\0\u{2}\u{2}stores\0\u{1}clock\0\u{1}synchronised\0\u{1}words\0\u{3}words_digest\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2652,9 +2642,8 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
       case 5: try { try decoder.decodeRepeatedMessageField(value: &self.stores) }()
       case 6: try { try decoder.decodeSingularFixed64Field(value: &self.clock) }()
       case 7: try { try decoder.decodeSingularBoolField(value: &self.synchronised) }()
-      case 50: try { try decoder.decodeSingularFixed64Field(value: &self.started) }()
-      case 51: try { try decoder.decodeRepeatedMessageField(value: &self.statements) }()
-      case 52: try { try decoder.decodeRepeatedMessageField(value: &self.held) }()
+      case 8: try { try decoder.decodeRepeatedMessageField(value: &self.words) }()
+      case 9: try { try decoder.decodeSingularBytesField(value: &self.wordsDigest) }()
       default: break
       }
     }
@@ -2679,14 +2668,11 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if self.synchronised != false {
       try visitor.visitSingularBoolField(value: self.synchronised, fieldNumber: 7)
     }
-    if self.started != 0 {
-      try visitor.visitSingularFixed64Field(value: self.started, fieldNumber: 50)
+    if !self.words.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.words, fieldNumber: 8)
     }
-    if !self.statements.isEmpty {
-      try visitor.visitRepeatedMessageField(value: self.statements, fieldNumber: 51)
-    }
-    if !self.held.isEmpty {
-      try visitor.visitRepeatedMessageField(value: self.held, fieldNumber: 52)
+    if !self.wordsDigest.isEmpty {
+      try visitor.visitSingularBytesField(value: self.wordsDigest, fieldNumber: 9)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -2698,9 +2684,8 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if lhs.stores != rhs.stores {return false}
     if lhs.clock != rhs.clock {return false}
     if lhs.synchronised != rhs.synchronised {return false}
-    if lhs.started != rhs.started {return false}
-    if lhs.statements != rhs.statements {return false}
-    if lhs.held != rhs.held {return false}
+    if lhs.words != rhs.words {return false}
+    if lhs.wordsDigest != rhs.wordsDigest {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2780,9 +2765,9 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
   }
 }
 
-nonisolated extension WireStatements: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
-  static let protoMessageName: String = _protobuf_package + ".Statements"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}extent\0\u{1}said\0")
+nonisolated extension WireWords: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Words"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}content\0\u{1}said\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2790,7 +2775,7 @@ nonisolated extension WireStatements: SwiftProtobuf.Message, SwiftProtobuf._Mess
       // allocates stack space for every case branch when no optimizations are
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
-      case 1: try { try decoder.decodeSingularBytesField(value: &self.extent) }()
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.content) }()
       case 2: try { try decoder.decodeRepeatedMessageField(value: &self.said) }()
       default: break
       }
@@ -2798,8 +2783,8 @@ nonisolated extension WireStatements: SwiftProtobuf.Message, SwiftProtobuf._Mess
   }
 
   func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    if !self.extent.isEmpty {
-      try visitor.visitSingularBytesField(value: self.extent, fieldNumber: 1)
+    if !self.content.isEmpty {
+      try visitor.visitSingularBytesField(value: self.content, fieldNumber: 1)
     }
     if !self.said.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.said, fieldNumber: 2)
@@ -2807,62 +2792,17 @@ nonisolated extension WireStatements: SwiftProtobuf.Message, SwiftProtobuf._Mess
     try unknownFields.traverse(visitor: &visitor)
   }
 
-  static func ==(lhs: WireStatements, rhs: WireStatements) -> Bool {
-    if lhs.extent != rhs.extent {return false}
+  static func ==(lhs: WireWords, rhs: WireWords) -> Bool {
+    if lhs.content != rhs.content {return false}
     if lhs.said != rhs.said {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
 }
 
-nonisolated extension WireExtent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
-  static let protoMessageName: String = _protobuf_package + ".Extent"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{3}vector_digest\0\u{1}entries\0\u{3}below_horizon\0")
-
-  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try { try decoder.decodeSingularStringField(value: &self.store) }()
-      case 2: try { try decoder.decodeSingularBytesField(value: &self.vectorDigest) }()
-      case 3: try { try decoder.decodeRepeatedMessageField(value: &self.entries) }()
-      case 4: try { try decoder.decodeSingularBoolField(value: &self.belowHorizon) }()
-      default: break
-      }
-    }
-  }
-
-  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    if !self.store.isEmpty {
-      try visitor.visitSingularStringField(value: self.store, fieldNumber: 1)
-    }
-    if !self.vectorDigest.isEmpty {
-      try visitor.visitSingularBytesField(value: self.vectorDigest, fieldNumber: 2)
-    }
-    if !self.entries.isEmpty {
-      try visitor.visitRepeatedMessageField(value: self.entries, fieldNumber: 3)
-    }
-    if self.belowHorizon != false {
-      try visitor.visitSingularBoolField(value: self.belowHorizon, fieldNumber: 4)
-    }
-    try unknownFields.traverse(visitor: &visitor)
-  }
-
-  static func ==(lhs: WireExtent, rhs: WireExtent) -> Bool {
-    if lhs.store != rhs.store {return false}
-    if lhs.vectorDigest != rhs.vectorDigest {return false}
-    if lhs.entries != rhs.entries {return false}
-    if lhs.belowHorizon != rhs.belowHorizon {return false}
-    if lhs.unknownFields != rhs.unknownFields {return false}
-    return true
-  }
-}
-
-nonisolated extension WireStatement: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
-  static let protoMessageName: String = _protobuf_package + ".Statement"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{1}started\0\u{1}number\0\u{1}signature\0")
+nonisolated extension WireSaid: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Said"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{1}process\0\u{1}number\0\u{1}signature\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2871,8 +2811,8 @@ nonisolated extension WireStatement: SwiftProtobuf.Message, SwiftProtobuf._Messa
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularFixed64Field(value: &self.device) }()
-      case 2: try { try decoder.decodeSingularFixed64Field(value: &self.started) }()
-      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.number) }()
+      case 2: try { try decoder.decodeSingularFixed64Field(value: &self.process) }()
+      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.number) }()
       case 4: try { try decoder.decodeSingularBytesField(value: &self.signature) }()
       default: break
       }
@@ -2883,11 +2823,11 @@ nonisolated extension WireStatement: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if self.device != 0 {
       try visitor.visitSingularFixed64Field(value: self.device, fieldNumber: 1)
     }
-    if self.started != 0 {
-      try visitor.visitSingularFixed64Field(value: self.started, fieldNumber: 2)
+    if self.process != 0 {
+      try visitor.visitSingularFixed64Field(value: self.process, fieldNumber: 2)
     }
     if self.number != 0 {
-      try visitor.visitSingularUInt32Field(value: self.number, fieldNumber: 3)
+      try visitor.visitSingularUInt64Field(value: self.number, fieldNumber: 3)
     }
     if !self.signature.isEmpty {
       try visitor.visitSingularBytesField(value: self.signature, fieldNumber: 4)
@@ -2895,9 +2835,9 @@ nonisolated extension WireStatement: SwiftProtobuf.Message, SwiftProtobuf._Messa
     try unknownFields.traverse(visitor: &visitor)
   }
 
-  static func ==(lhs: WireStatement, rhs: WireStatement) -> Bool {
+  static func ==(lhs: WireSaid, rhs: WireSaid) -> Bool {
     if lhs.device != rhs.device {return false}
-    if lhs.started != rhs.started {return false}
+    if lhs.process != rhs.process {return false}
     if lhs.number != rhs.number {return false}
     if lhs.signature != rhs.signature {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
@@ -2905,9 +2845,39 @@ nonisolated extension WireStatement: SwiftProtobuf.Message, SwiftProtobuf._Messa
   }
 }
 
-nonisolated extension WireHeldStatements: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
-  static let protoMessageName: String = _protobuf_package + ".HeldStatements"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}digest\0\u{1}asks\0\u{1}names\0")
+nonisolated extension WireWordContent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".WordContent"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}stores\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.stores) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.stores.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.stores, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: WireWordContent, rhs: WireWordContent) -> Bool {
+    if lhs.stores != rhs.stores {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireStoreWord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".StoreWord"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}digest\0\u{1}latest\0\u{3}below_horizon\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2917,8 +2887,8 @@ nonisolated extension WireHeldStatements: SwiftProtobuf.Message, SwiftProtobuf._
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.store) }()
       case 2: try { try decoder.decodeSingularBytesField(value: &self.digest) }()
-      case 3: try { try decoder.decodeSingularBoolField(value: &self.asks) }()
-      case 4: try { try decoder.decodeSingularBytesField(value: &self.names) }()
+      case 3: try { try decoder.decodeRepeatedMessageField(value: &self.latest) }()
+      case 4: try { try decoder.decodeSingularBoolField(value: &self.belowHorizon) }()
       default: break
       }
     }
@@ -2931,20 +2901,20 @@ nonisolated extension WireHeldStatements: SwiftProtobuf.Message, SwiftProtobuf._
     if !self.digest.isEmpty {
       try visitor.visitSingularBytesField(value: self.digest, fieldNumber: 2)
     }
-    if self.asks != false {
-      try visitor.visitSingularBoolField(value: self.asks, fieldNumber: 3)
+    if !self.latest.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.latest, fieldNumber: 3)
     }
-    if !self.names.isEmpty {
-      try visitor.visitSingularBytesField(value: self.names, fieldNumber: 4)
+    if self.belowHorizon != false {
+      try visitor.visitSingularBoolField(value: self.belowHorizon, fieldNumber: 4)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
-  static func ==(lhs: WireHeldStatements, rhs: WireHeldStatements) -> Bool {
+  static func ==(lhs: WireStoreWord, rhs: WireStoreWord) -> Bool {
     if lhs.store != rhs.store {return false}
     if lhs.digest != rhs.digest {return false}
-    if lhs.asks != rhs.asks {return false}
-    if lhs.names != rhs.names {return false}
+    if lhs.latest != rhs.latest {return false}
+    if lhs.belowHorizon != rhs.belowHorizon {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -5,7 +5,7 @@ import SwiftProtobuf
 @testable import KithCore
 
 /// Puts data that no mutation guesses into a message: a field of one byte names a device, a record,
-/// a change set that a member signed, a statement's signer, or the device's own digest.
+/// a change set that a member signed, a word's signer, or the device's own digest.
 struct MessageFiller {
   let digest: Digest256?
   let vector: [ChainID: UInt64]

@@ -42,28 +42,24 @@ enum MessageSeeds {
     return message
   }
 
-  /// Each by a device about an extent, of a process that started at a moment.
-  private static func statements(
-    _ list: (device: UInt8, extent: UInt8, started: UInt64, number: UInt32)..., asks: Bool = false,
+  /// Each by a device with a content, of one of its processes.
+  private static func words(
+    _ list: (device: UInt8, content: UInt8, process: UInt64, number: UInt64)...,
     signer: UInt8? = nil
   ) -> WireMessage {
     var message = WireMessage()
-    message.have.started = 100
-    message.have.statements = list.map { device, extent, started, number in
-      var statement = WireStatement()
-      statement.device = UInt64(device)
-      statement.started = started
-      statement.number = number
-      statement.signature = .init([signer ?? device])
-      var group = WireStatements()
-      group.extent = .init([extent])
-      group.said = [statement]
+    message.have.words = list.map { device, content, process, number in
+      var said = WireSaid()
+      said.device = UInt64(device)
+      said.process = process
+      said.number = number
+      said.signature = .init([signer ?? device])
+      var group = WireWords()
+      group.content = .init([content])
+      group.said = [said]
       return group
     }
-    var held = WireHeldStatements()
-    held.digest = .init([1])
-    held.asks = asks
-    message.have.held = [held]
+    message.have.wordsDigest = .init([1])
     return message
   }
 
@@ -122,20 +118,20 @@ enum MessageSeeds {
     add("flaws") { output in
       for number in 8..<12 { arrive(batch([UInt8(number)]), on: 1, &output) }
     }
-    add("statements") { output in
+    add("words") { output in
       arrive(have(), on: 0, &output)
       arrive(batch([0, 1, 2], answers: 1), on: 0, &output)
-      // Of a device without a session, of the peer itself, and a later one.
-      arrive(statements((3, 0, 100, 1), (1, 0x0c, 100, 1), (2, 0x4e, 90, 2)), on: 0, &output)
-      arrive(statements((3, 0x0e, 100, 2), (2, 0x20, 110, 1), asks: true), on: 1, &output)
+      // Of a device without a session, of the peer itself, and later ones.
+      arrive(words((3, 0, 1, 100), (1, 0x0c, 1, 100), (2, 0x4e, 1, 90)), on: 0, &output)
+      arrive(words((3, 0x0e, 2, 101), (2, 0x20, 1, 110)), on: 1, &output)
       output.bytes(6, 0, 8, 1)
     }
-    add("statements of this device") { output in
+    add("words of this device") { output in
       arrive(have(), on: 0, &output)
-      arrive(statements((0, 0, 129, 1)), on: 0, &output)
-      arrive(statements((0, 0, 250, 1)), on: 1, &output)
+      arrive(words((0, 0, 1, 129)), on: 0, &output)
+      arrive(words((0, 0, 2, 250)), on: 1, &output)
     }
-    add("forged statement") { arrive(statements((3, 0, 100, 1), signer: 1), on: 0, &$0) }
+    add("forged word") { arrive(words((3, 0, 1, 100), signer: 1), on: 0, &$0) }
     add("records") {
       arrive(records([0, 1, 2, 3]), on: 2, &$0)
       arrive(records([9, 10, 4]), on: 0, &$0)

@@ -3,9 +3,9 @@ import Testing
 
 @testable import KithCore
 
-/// Knowledge of the others' data if not every device is connected to every other: statements that
-/// are passed on.
-@Suite struct StatementTests {
+/// Knowledge of the others' data if not every device is connected to every other: words that are
+/// passed on.
+@Suite struct WordTests {
   /// A line 0 – 1 – 2 …, settled.
   private func line(_ count: Int, seed: UInt64) throws -> TestWorld {
     let world = try TestWorld(devices: count, seed: seed)
@@ -15,7 +15,7 @@ import Testing
     return world
   }
 
-  /// Lets time pass in steps in which statements go on by one device.
+  /// Lets time pass in steps in which words go on by one device.
   private func pass(_ milliseconds: UInt64, in world: TestWorld) {
     for _ in 0..<max(1, milliseconds / 250) {
       world.advance(milliseconds: 250)
@@ -27,43 +27,44 @@ import Testing
     world.devices[index].replica.holders(of: TestWorld.store)[world.devices[peer].keys.id] == true
   }
 
-  private func deliver(_ statements: [Statement], from: Int, to: Int, in world: TestWorld) throws {
+  private func deliver(_ words: [Word], from: Int, to: Int, in world: TestWorld) throws {
     let session = try #require(world.links[[min(from, to), max(from, to)]]?.ends[0].session)
-    for bytes in messages(statements) {
+    for bytes in messages(words) {
       let message = InboundMessage(decoding: bytes, account: world.account)
       world.perform(.received(session, try #require(message)), on: to)
     }
   }
 
-  private func messages(_ statements: [Statement]) -> [[UInt8]] {
+  private func messages(_ words: [Word]) -> [[UInt8]] {
     Have.messages(
-      telling: statements.map { statement in
-        var group = StatementGroup(statement.extent)
-        group.said = StatementGroup.groups(of: [statement])[0].said
-        return group
-      }, by: nil, time: ToldTime(reading: .zero, isSynchronised: false))
+      telling: words.flatMap { WordGroup.groups(of: [$0]) },
+      time: ToldTime(reading: .zero, isSynchronised: false))
   }
 
-  /// A statement that is later than all of a device's process; or one of a process that started at
-  /// another time.
-  private func statement(
-    by index: Int, in world: TestWorld, started: UInt64? = nil, number: UInt32 = 1_000,
-    entries: [ChainID: UInt64] = [:], vector: [ChainID: UInt64] = [:], signedBy: Int? = nil
-  ) throws -> Statement {
+  /// A word that is later than all of a device's process, or one of another process.
+  private func word(
+    by index: Int, in world: TestWorld, process: UInt64? = nil, number: UInt64? = nil,
+    latest: [ChainID: UInt64] = [:], vector: [ChainID: UInt64] = [:], signedBy: Int? = nil
+  ) -> Word {
     let device = world.devices[index]
-    let extent = Extent(TestWorld.store, digest: Extent.digest(of: vector), entries: entries)
-    let process = device.replica.coverage.started ?? .zero
-    let age = StatementAge(
-      started: started.map { HybridTime(milliseconds: $0) } ?? process, number: number)
-    let statement = Statement(extent, age: age, account: world.account, keys: device.keys)
-    guard let signedBy else { return statement }
-    // A statement that another device signs in this one's name.
-    let bytes = Statement.signedBytes(
-      account: world.account, device: device.keys.id, age: age, body: extent.body)
-    let said = StatementGroup.Said(
-      device: device.keys.id.shortName, age: age,
+    let said = WordContent.Store(digest: WordContent.digest(of: vector), latest: latest)
+    let content = WordContent([TestWorld.store: said])
+    let version = Word.Version(
+      number: number ?? world.now.wallMilliseconds + 1_000,
+      process: process ?? device.process.shortName)
+    let word = Word(content, version: version, account: world.account, keys: device.keys)
+    guard let signedBy else { return word }
+    // A word that another device signs in this one's name.
+    let bytes = Word.signedBytes(
+      account: world.account, device: device.keys.id, version: version, body: content.body)
+    let forged = WordGroup.Said(
+      device: device.keys.id.shortName, version: version,
       signature: world.devices[signedBy].keys.signing.sign(bytes))
-    return Statement(said, by: device.keys.id, extent: extent)
+    return Word(forged, by: device.keys.id, content: content)
+  }
+
+  private func kept(of index: Int, on other: Int, in world: TestWorld) -> Word.Version? {
+    world.devices[other].replica.coverage.words[world.id(index)]?.version
   }
 
   @Test func `in a line the first device knows when the last has what it wrote, and not before`()
@@ -104,7 +105,7 @@ import Testing
     for peer in 0..<3 { #expect(holds(peer, for: 3, in: world), "device \(peer)") }
   }
 
-  @Test func `a session that broke between two statements makes them good`() throws {
+  @Test func `a session that broke between two words makes them good`() throws {
     let world = try line(3, seed: 903)
     world.write([set("k", 1)], on: 0)
     world.settle()
@@ -117,7 +118,7 @@ import Testing
     #expect(holds(2, for: 0, in: world))
   }
 
-  @Test func `statements that got lost on a session are sent with the next full have`() throws {
+  @Test func `words that got lost on a session are sent again after the next full Have`() throws {
     let world = try line(3, seed: 904)
     world.write([set("k", 1)], on: 0)
     world.settle()
@@ -125,7 +126,8 @@ import Testing
     pass(5_000, in: world)
     world.tamper = nil
     #expect(!holds(2, for: 0, in: world))
-    pass(40_000, in: world)
+    // The first one may come while words are under way.
+    pass(70_000, in: world)
     #expect(holds(2, for: 0, in: world))
   }
 
@@ -156,16 +158,47 @@ import Testing
     #expect(holds(2, for: 0, in: world))
   }
 
-  @Test func `an older statement that is told again changes nothing`() throws {
+  /// The host of device 2 died and came back from a backup, while device 0 still had a session with
+  /// the dead process.
+  @Test func `a device that was restored beside a hung session has what both say, and no more`()
+    throws
+  {
+    let world = try TestWorld(devices: 3, seed: 916)
+    world.connectAll()
+    world.settle()
+    let backup = world.devices[2].disk
+    world.write([set("k", 1)], on: 0)
+    pass(5_000, in: world)
+    #expect(holds(2, for: 0, in: world))
+    world.devices[2].disk = backup
+    world.hang(0, 2)
+    try world.restart(2, isCopy: true)
+    // Device 1 passes its word on, and does not send it what it lost.
+    world.tamper = { from, to, message in
+      guard from == 1, to == 2,
+        let inbound = InboundMessage(decoding: message, account: world.account),
+        case .batch = inbound.body
+      else { return message }
+      return nil
+    }
+    world.connect(1, 2)
+    world.settle()
+    pass(2_000, in: world)
+    #expect(!holds(2, for: 0, in: world))
+    world.tamper = nil
+    pass(40_000, in: world)
+    #expect(holds(2, for: 0, in: world))
+  }
+
+  @Test func `an older word that is told again changes nothing`() throws {
     let world = try line(3, seed: 906)
-    let early = try statement(by: 2, in: world, started: TestWorld.origin - 1)
+    let early = word(by: 2, in: world, number: TestWorld.origin - 1)
     world.write([set("k", 1)], on: 0)
     pass(5_000, in: world)
     #expect(holds(2, for: 0, in: world))
     try deliver([early], from: 1, to: 0, in: world)
     #expect(holds(2, for: 0, in: world))
-    #expect(
-      world.devices[0].replica.coverage.table[TestWorld.store, early.device]?.age != early.age)
+    #expect(kept(of: 2, on: 0, in: world) != early.version)
   }
 
   @Test func `nobody says in another's name what it covers`() throws {
@@ -174,8 +207,9 @@ import Testing
     world.write([set("k", 1)], on: 0)
     world.settle()
     let chain = try world.chain(of: 0)
-    let truth = try statement(by: 2, in: world)
-    let lie = try statement(by: 2, in: world, number: 1_001, entries: [chain: 1], signedBy: 1)
+    let truth = word(by: 2, in: world)
+    let lie = word(
+      by: 2, in: world, number: truth.version.number + 1, latest: [chain: 1], signedBy: 1)
     #expect(truth.isSigned(in: world.account) && !lie.isSigned(in: world.account))
     try deliver([truth], from: 1, to: 0, in: world)
     #expect(world.links[[0, 1]] != nil)
@@ -185,143 +219,64 @@ import Testing
     #expect(world.links[[0, 1]] == nil)
   }
 
-  /// Else each of a thousand in a message could be later than the one before it.
-  @Test func `a message holds one statement of a device about a store`() throws {
+  /// Otherwise each of a thousand in a message could be later than the one before it.
+  @Test func `a message holds one word of a device`() throws {
     let world = try line(2, seed: 915)
-    let said = try (1...2 as ClosedRange<UInt32>).map {
-      try statement(by: 1, in: world, number: $0)
-    }
-    func isDecoded(_ statements: [Statement]) -> Bool {
-      messages(statements).allSatisfy {
-        InboundMessage(decoding: $0, account: world.account) != nil
-      }
+    let said = (1...2 as ClosedRange<UInt64>).map { word(by: 1, in: world, number: $0) }
+    func isDecoded(_ words: [Word]) -> Bool {
+      messages(words).allSatisfy { InboundMessage(decoding: $0, account: world.account) != nil }
     }
     #expect(isDecoded([said[0]]))
-    #expect(isDecoded([said[0], try statement(by: 0, in: world)]))
+    #expect(isDecoded([said[0], word(by: 0, in: world)]))
     #expect(!isDecoded(said))
   }
 
-  @Test func `a statement of more than was signed is not believed`() throws {
+  @Test func `a word of more than is known here is not believed`() throws {
     let world = try line(3, seed: 908)
     world.write([set("k", 1)], on: 0)
     pass(5_000, in: world)
     let chain = try world.chain(of: 0)
-    let boast = try statement(by: 2, in: world, entries: [chain: 1 << 40])
-    try deliver([boast], from: 1, to: 0, in: world)
-    #expect(
-      world.devices[0].replica.believed(of: world.devices[2].keys.id, in: TestWorld.store)[chain]
-        == 1)
+    try deliver([word(by: 2, in: world, latest: [chain: 1 << 40])], from: 1, to: 0, in: world)
+    let believed = world.devices[0].replica.believed(of: world.id(2), in: TestWorld.store)
+    #expect(believed[chain] == 1)
   }
 
-  @Test func `statements of strangers and of processes from the future are not kept`() throws {
+  @Test func `words of strangers are passed over, and those from the future count`() throws {
     let world = try line(3, seed: 909)
     let stranger = TestWorld.makeKeys(&world.random)
-    let now = world.now.wallMilliseconds
-    let said = Statement(
-      Extent(TestWorld.store, digest: Extent.digest(of: [:]), entries: [:]),
-      age: StatementAge(started: HybridTime(milliseconds: now), number: 1),
+    let said = Word(
+      word(by: 2, in: world).content, version: Word.Version(number: 7, process: 7),
       account: world.account, keys: stranger)
-    let late = try statement(by: 2, in: world, started: now + 3_600_000)
+    let late = word(by: 2, in: world, number: Word.lastNumber - 1)
     try deliver([said, late], from: 1, to: 0, in: world)
-    let table = world.devices[0].replica.coverage.table
-    #expect(table[TestWorld.store, stranger.id] == nil)
-    #expect(table[TestWorld.store, world.devices[2].keys.id]?.age != late.age)
+    #expect(world.devices[0].replica.coverage.words[stranger.id] == nil)
+    #expect(kept(of: 2, on: 0, in: world) == late.version)
     #expect(world.links[[0, 1]] != nil)
   }
 
-  @Test func `while a device is connected only its own process speaks for it`() throws {
-    let world = try line(2, seed: 910)
-    world.tamper = { from, to, message in from == 0 && to == 1 ? nil : message }
-    world.write([set("k", 1)], on: 0)
-    world.settle()
-    let chain = try world.chain(of: 0)
-    let other = try statement(
-      by: 1, in: world, started: world.now.wallMilliseconds + 1_000, entries: [chain: 1])
-    try deliver([other], from: 1, to: 0, in: world)
-    #expect(!holds(1, for: 0, in: world))
+  @Test func `a device that hears a later word of its own speaks above it`() throws {
+    let world = try line(3, seed: 917)
+    let ahead = word(
+      by: 2, in: world, process: 7, number: world.now.wallMilliseconds + 3_600_000,
+      latest: [try world.chain(of: 0): 1])
+    try deliver([ahead], from: 1, to: 0, in: world)
+    #expect(kept(of: 2, on: 0, in: world) == ahead.version)
+    pass(40_000, in: world)
+    let wanted = Word.Version(
+      number: ahead.version.number + 1, process: world.devices[2].process.shortName)
+    for index in 0..<3 { #expect(kept(of: 2, on: index, in: world) == wanted) }
+    #expect(world.devices[2].reports.allSatisfy { $0 != .clone(world.id(2)) })
   }
 
-  /// At once, and with a statement: otherwise words of its session count for nothing until the next
-  /// full `Have`.
-  @Test func `a device that speaks anew tells all its sessions its whole vectors`() throws {
-    let world = try line(2, seed: 917)
-    world.write([set("k", 1)], on: 1)
-    pass(1_000, in: world)
-    let chain = try world.chain(of: 1)
-    let other = try statement(
-      by: 1, in: world, started: world.now.wallMilliseconds + 1_000, entries: [chain: 1])
-    try deliver([other], from: 0, to: 1, in: world)
-    world.settle()
-    let started = try #require(world.devices[1].replica.coverage.started)
-    #expect(started > other.age.started)
-    let device = world.devices[1].keys.id
-    let heard = world.devices[0].replica.coverage.table[TestWorld.store, device]
-    #expect(heard?.age == StatementAge(started: started, number: 1))
-  }
-
-  /// Seed 803000445: a copy whose clock was ahead, and generations that both used up.
-  @Test func `a device that hears a refuted start of its own speaks anew, in its own time`()
-    throws
-  {
-    let world = try line(2, seed: 919)
-    world.perform(.clockStatus(isSynchronised: true), on: 1)
-    world.settle()
-    func started() throws -> HybridTime {
-      try #require(world.devices[1].replica.coverage.started)
-    }
-    let first = try started()
-    let ahead = try statement(by: 1, in: world, started: world.now.wallMilliseconds + 3_600_000)
-    try deliver([ahead], from: 0, to: 1, in: world)
-    world.settle()
-    let second = try started()
-    #expect(first < second && second < ahead.age.started)
-    #expect(world.devices[1].replica.hybridClock < ahead.age.started, "nothing follows it")
-    let heard = world.devices[0].replica.coverage.table[TestWorld.store, world.id(1)]
-    #expect(heard?.age == StatementAge(started: second, number: 1))
-    // A peer may have heard it since, so the device does so again, but not at once.
-    try deliver([ahead], from: 0, to: 1, in: world)
-    #expect(try started() == second)
-    pass(Limits.haveIntervalMilliseconds, in: world)
-    try deliver([ahead], from: 0, to: 1, in: world)
-    #expect(try started() > second)
-  }
-
-  /// Seed 406010240: a copy had ended, and its later statements were taken for those of the original.
-  @Test func `processes that begin from one reading start apart`() throws {
-    var starts = Set<HybridTime>()
-    for process in 0..<4 {
-      let world = try line(2, seed: 918)
-      for _ in 0..<process { _ = world.random.draw(Digest128.self) }
-      try world.restart(1)
-      world.connect(0, 1)
-      world.settle()
-      starts.insert(try #require(world.devices[1].replica.coverage.started))
-    }
-    #expect(starts.count == 4)
-  }
-
-  @Test func `a statement of a later process, heard beside an earlier one, was never believed`()
-    throws
-  {
-    let world = try line(3, seed: 913)
-    world.connect(0, 2)
-    world.settle()
-    world.tamper = { _, to, message in to == 2 ? nil : message }
-    world.write([set("k", 1)], on: 0)
-    world.settle()
-    let chain = try world.chain(of: 0)
-    let later = try statement(
-      by: 2, in: world, started: world.now.wallMilliseconds + 1_000, entries: [chain: 1])
-    try deliver([later], from: 1, to: 0, in: world)
-    pass(2_000, in: world)
-    #expect(!holds(2, for: 0, in: world))
-    world.disconnect(0, 2)
-    pass(1_000, in: world)
-    #expect(holds(2, for: 0, in: world))
+  @Test func `a device whose last number somebody used reports a copy`() throws {
+    let world = try line(2, seed: 918)
+    let last = word(by: 1, in: world, process: 7, number: Word.lastNumber)
+    for _ in 0..<2 { try deliver([last], from: 0, to: 1, in: world) }
+    #expect(world.devices[1].reports.filter { $0 == .clone(world.id(1)) }.count == 1)
   }
 
   @Test
-  func `a statement of an earlier process does not count again after a later one was connected`()
+  func `a word of an earlier process does not count again after a later one was connected`()
     throws
   {
     let world = try line(3, seed: 914)
@@ -329,11 +284,10 @@ import Testing
     world.write([set("k", 1)], on: 0)
     world.settle()
     let chain = try world.chain(of: 0)
-    let earlier = try statement(
-      by: 2, in: world, started: world.now.wallMilliseconds, entries: [chain: 1])
-    try deliver([earlier], from: 1, to: 0, in: world)
+    try deliver([word(by: 2, in: world, latest: [chain: 1])], from: 1, to: 0, in: world)
+    pass(1_000, in: world)
     #expect(holds(2, for: 0, in: world))
-    world.advance(milliseconds: 1_000)
+    world.advance(milliseconds: 2_000)
     try world.restart(2)
     world.connect(0, 2)
     world.settle()
