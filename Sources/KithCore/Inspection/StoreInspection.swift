@@ -47,4 +47,5 @@ package struct StoreInspection: Sendable {
   package var refusalBytes = 0
   package var historyBytes = 0
   package var quarantined = 0
+  package var isBelowHorizon = false
 }

@@ -30,6 +30,7 @@ extension Replica {
     seen.refusalBytes = store.refusals.bytes
     seen.historyBytes = store.history?.bytes ?? 0
     seen.quarantined = store.quarantined
+    seen.isBelowHorizon = store.horizon.isBelow
     return seen
   }
 

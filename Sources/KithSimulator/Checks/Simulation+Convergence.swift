@@ -118,10 +118,20 @@ extension Simulation {
     return knowledgeGap(all)
   }
 
+  /// Whether all are below the store's horizon, and only a member that is gone for good could say
+  /// what was removed: they wait for it until somebody revokes it.
+  private func lacksWitness(_ all: [SimulatedDevice], of store: StoreIdentifier) -> Bool {
+    let present = Set(all.map(\.keys.id))
+    return all.allSatisfy { device in
+      device.replica?.inspect(store)?.isBelowHorizon == true
+        && device.replica?.holders(of: store).keys.contains { !present.contains($0) } == true
+    }
+  }
+
   /// Returns a device that has everything, but is not known to.
   private func knowledgeGap(_ all: [SimulatedDevice]) -> String? {
     for device in all {
-      for store in stores where !flooded.contains(store) {
+      for store in stores where !flooded.contains(store) && !lacksWitness(all, of: store) {
         let missing = device.replica?.holders(of: store).filter { !$0.value }.keys ?? [:].keys
         if let other = all.first(where: { missing.contains($0.keys.id) }) {
           return "\(device.name) does not know that \(other.name) has what it published in \(store)"
