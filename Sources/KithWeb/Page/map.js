@@ -8,7 +8,7 @@ import { deviceState } from "./verdict.js";
 const circle = "M0-11A11 11 0 1 1 0 11A11 11 0 1 1 0-11Z";
 const icons = {
   self: [circle, "M-5.5-4.5h11v7.500h-11zM-2.500 6h5M0 3v3"],
-  step: [circle, "M-5 .5l3.500 3.500l6.500-7.500"],
+  synced: [circle, "M-5 .5l3.500 3.500l6.500-7.500"],
   behind: ["M0-11L11 0L0 11L-11 0Z", "M0-5v9M-4 .500l4 4l4-4"],
   away: [circle, "M-4.500 0h9"],
   clock: ["M-5-10.500H5L10.500-5V5L5 10.500H-5L-10.500 5V-5Z", "M0-5v5.500l3.500 2.500"],

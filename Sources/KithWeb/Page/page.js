@@ -23,7 +23,7 @@ let isUsualStore = false;
 // The answer
 
 const signs = {
-  step: "M12 33l13 13l27-29", partly: "M12 33l13 13l27-29", syncing: "M32 12v36M16 34l16 16l16-16",
+  synced: "M12 33l13 13l27-29", partly: "M12 33l13 13l27-29", syncing: "M32 12v36M16 34l16 16l16-16",
   waiting: "M14 32h36", alone: "M32 14v36M14 32h36", problem: "M32 12v26M32 49v1",
   signedOut: "M14 32h36M36 18l14 14l-14 14", offline: "M18 18l28 28M46 18l-28 28",
 };

@@ -9,7 +9,7 @@ const longestPause = 40000;
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 export const lack = (device) => sum(Object.values(device.behind ?? {}));
 
-/** { kind, text }: kind is self, step, behind, away, clock or revoked. */
+/** { kind, text }: kind is self, synced, behind, away, clock or revoked. */
 export function deviceState(device, status, now) {
   const name = (id) => status.devices.find((one) => one.id === id)?.name ?? id.slice(0, 16);
   if (device.revocation) {
