@@ -36,7 +36,7 @@ public final class Accounts: Service, Sendable {
     /// Works on this host only if all ``hosts`` are loopback addresses.
     public var discoversPeers = true
     /// Whether the device keeps the values that its keys showed before, as
-    /// ``KeyValueStore/history(of:limit:)`` returns them; false deletes them.
+    /// ``KeyValueStore/history(of:limit:)-(String?,_)`` returns them; false deletes them.
     ///
     /// The device remembers it. Nil: as it was set last; at first true. It has no effect if another
     /// program has the directory open.

@@ -51,8 +51,12 @@ struct SyncCommand: AsyncParsableCommand {
     }
     func names(_ devices: [DeviceID]) -> [String] { devices.map(status.plainName) }
     try options.print(report.document(store: identifier, status: status)) { style in
-      var lines = names(report.complete).map { style(.good, "up to date  ") + Columns.printable($0) }
-      lines += names(report.incomplete).map { style(.warning, "behind      ") + Columns.printable($0) }
+      var lines = names(report.complete).map {
+        style(.good, "up to date  ") + Columns.printable($0)
+      }
+      lines += names(report.incomplete).map {
+        style(.warning, "behind      ") + Columns.printable($0)
+      }
       lines += report.carriers.map { carrier in
         style(.good, "stored on   ") + Columns.printable(carrier.location) + ", as seen "
           + Humane.ago(carrier.sinceMilliseconds, now: Moment.now)

@@ -91,6 +91,7 @@ struct HarmlessReportsTests {
     var working = failing
     working.problem = nil
     status.carriers = [failing, working]
+    status.carrierPlace = "0123456789abcdef"
     status.clock.follows = id(11)
     status.clock.differences = [
       .init(device: id(11), milliseconds: 4_000_000, outcome: .neitherSynchronised)
