@@ -17,6 +17,13 @@ struct CarrierObjects: Sendable {
     }
   }
 
+  /// The object's words do not count any more.
+  mutating func forgetWords(of name: ObjectName) {
+    guard case .taken(var body, let without)? = known[name]?.state else { return }
+    body.words = []
+    self[name]?.state = .taken(body, without: without)
+  }
+
   mutating func restore(_ name: ObjectName, _ object: KnownObject) { known[name] = object }
 
   mutating func forgetAll() {

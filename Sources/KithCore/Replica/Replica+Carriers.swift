@@ -230,6 +230,7 @@ extension Replica {
     guard keyring.current != nil, !holdsWithheld else { return endTurn(id) }
     let publishes = carriers[id]?.publishesAt(timeKeeper, since: carriersSince) ?? .max
     if publishes <= now.monotonicMilliseconds { flush(onCarrier: true) }
+    hearWords(on: id)
     // Deletions come first: a full carrier takes nothing.
     let reader = carrierReader()
     let names = carriers[id]?.firstDeletions(reader) ?? []
@@ -237,11 +238,16 @@ extension Replica {
     effects.append(.carrier(id, .delete(names)))
   }
 
-  private mutating func putLacking(_ id: CarrierID) {
-    // A new process lacks the words that carriers brought to the one before it.
+  /// Takes in the words of all objects: a new process lacks those that carriers brought to the one
+  /// before it. If a signature is invalid, the object's words do not count, since they would keep
+  /// true ones away from the carrier.
+  private mutating func hearWords(on id: CarrierID) {
     for object in carriers[id]?.objects.counting(for: carrierReader([:])) ?? [] {
-      _ = hear(object.body.words)
+      if !hear(object.body.words) { carriers[id]?.objects.forgetWords(of: object.name) }
     }
+  }
+
+  private mutating func putLacking(_ id: CarrierID) {
     if stores.values.contains(where: { !$0.log.vector.isEmpty }) { sayOnCarrier() }
     guard let author = objectAuthor() else { return endTurn(id) }
     carriers[id]?.put(Array(coverage.words.values), author)

@@ -131,4 +131,33 @@ struct CarrierTurnTests {
       return
     }
   }
+
+  /// A word of the highest number would replace all true ones.
+  @Test func `a forged word on a carrier keeps no true one away`() throws {
+    let world = try TestWorld(devices: 3, seed: 6)
+    let victim = world.devices[0].keys.id
+    world.write([try write("lie")], on: 1)
+    world.perform(.carrier(one, .attached(shortestMilliseconds: 5_000)), on: 1)
+    world.perform(.carrier(one, .asked), on: 1)
+    world.orders = []
+    world.perform(.carrier(one, .listed([:])), on: 1)
+    guard case .put(var object)? = world.orders.last?.order,
+      var said = object.body.words.first?.said.first
+    else {
+      Issue.record("no word is put")
+      return
+    }
+    world.orders = []
+    (said.device, said.version.number) = (victim.shortName, Word.lastNumber)
+    object.body.words[0].said = [said]
+    world.carriers[one] = [
+      object.name: try #require(try object.sealed(from: world.devices[1].storage))
+    ]
+
+    world.write([try write("truth")], on: 0)
+    world.turn(of: 0, on: one)
+    world.turn(of: 2, on: one)
+    let told = world.devices[2].replica.coverage.words[victim]?.version
+    #expect(told != nil && told == world.devices[0].replica.coverage.words[victim]?.version)
+  }
 }
