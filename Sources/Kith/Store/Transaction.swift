@@ -10,7 +10,7 @@ extension KeyValueStore {
   /// try await store.commit { $0[.unread] += 1 }
   /// ```
   public struct Transaction {
-    /// What was read of the store, through any copy of the transaction.
+    /// The keys and values that were read of the store, through any copy of the transaction.
     private final class Reads {
       var keys: Set<Key> = []
       var prefixes: Set<String> = []

@@ -18,7 +18,7 @@ package struct ImportSummary: Equatable, Sendable {
   /// First the keys without a value, then those that the store refused, each in the order of the
   /// file.
   var refused: [Refused]
-  /// What was imported, but not wholly.
+  /// Warnings of values that were imported, but not wholly.
   var warning: String?
   var isDryRun: Bool
   var seconds: Double

@@ -229,7 +229,7 @@ struct XMLPropertyListReader {
     return (String(decoding: text, as: UTF8.self), problem)
   }
 
-  /// What stands between `&` and `;`.
+  /// The text between `&` and `;`.
   private mutating func reference() throws(ImportError) -> String {
     let end = bytes[position...].prefix(12).firstIndex(of: UInt8(ascii: ";"))
     guard let end else { throw error("& begins no reference; write &amp; for the character") }

@@ -31,7 +31,7 @@ struct AddressesReport: Equatable, Sendable {
 }
 
 extension NodeStatus.Address {
-  /// What came of the last call, in few words.
+  /// The result of the last call, in few words.
   var result: String {
     switch outcome {
     case .met?: "connected"
@@ -54,7 +54,7 @@ extension NodeStatus.Address {
     return "\(Columns.printable(address)): \(result)\(time)"
   }
 
-  /// What a person can do if nobody was met there; nil: nothing more is known.
+  /// Advice for a person if nobody was met there; nil: nothing more is known.
   var advice: String? {
     let port = address.split(separator: ":").last ?? ""
     return switch outcome {

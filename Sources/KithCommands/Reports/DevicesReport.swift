@@ -72,7 +72,7 @@ struct DevicesReport: Equatable, Sendable {
       + (rest > 0 ? " and \(Humane.count(rest)) more" : "")
   }
 
-  /// What else a person should know: named addresses that lead nowhere, and devices never heard of.
+  /// Notes for a person: named addresses that lead nowhere, and devices never heard of.
   private func advice(_ style: Style) -> String {
     var lines = status.namedInVain.map { address in
       "\(address.failure(now: nowMilliseconds)); to stop calling it: kith devices forget "

@@ -64,7 +64,7 @@ struct SyncShortfall: CustomStringConvertible {
     return reasons
   }
 
-  /// What came of the last calls of devices that are away.
+  /// The results of the last calls of devices that are away.
   private func calls(_ away: [DeviceID]) -> String {
     let calls = away.compactMap { status.unreached($0).first?.failure(now: nowMilliseconds) }
     return calls.isEmpty ? "" : "; \(calls.joined(separator: "; "))"
@@ -91,7 +91,7 @@ struct SyncShortfall: CustomStringConvertible {
     return nil
   }
 
-  /// What the carriers wait for, if no number of devices was asked for.
+  /// The reasons for which carriers wait, if no number of devices was asked for.
   private var carriers: [String] {
     guard wanted == nil else { return [] }
     return status.carriers.map { carrier in

@@ -1,6 +1,6 @@
 internal import KithCrypto
 
-/// What objects bring together.
+/// The stores, words and records that objects bring together.
 struct Brought {
   private let reader: CarrierReader
   /// The vectors that a device covers with these objects if it starts from nothing; stores are

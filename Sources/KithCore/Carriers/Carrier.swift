@@ -185,7 +185,7 @@ struct Carrier: Sendable {
 
   enum Next {
     case none
-    /// What the object says besides its parts.
+    /// The object's words and its author's time.
     case object(ObjectBody)
     case part(ObjectName, ObjectBody.Part, Waiting, isComplete: Bool)
   }

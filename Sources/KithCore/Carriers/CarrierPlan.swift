@@ -1,6 +1,6 @@
 internal import KithCrypto
 
-/// What a device puts on a carrier in one turn: in the lowest level that can hold it, all that the
+/// The content that a device puts on a carrier in one turn: in the lowest level that can hold it, all that the
 /// objects of higher levels do not bring (`Docs/Protocol/carriers.md`, "Turns").
 struct CarrierPlan {
   var level: UInt8 = 0

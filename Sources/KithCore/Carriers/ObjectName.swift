@@ -13,9 +13,9 @@ package struct CarrierID: Hashable, Comparable, Sendable, CustomStringConvertibl
   package static func < (left: Self, right: Self) -> Bool { left.digest < right.digest }
 }
 
-/// What all members, former ones too, and a person with the recovery key know of an account's
-/// objects on carriers: their directory, the key of their names and that of their outer layer
-/// (`Docs/Protocol/carriers.md`). The storage knows the directory alone.
+/// The directory of an account's objects on carriers, the key of their names and that of their outer
+/// layer (`Docs/Protocol/carriers.md`). All members, former ones too, and a person with the recovery
+/// key know them. The storage knows the directory alone.
 package final class CarrierKeys: Sendable {
   /// The directory of the account's objects.
   package let place: String

@@ -20,7 +20,7 @@ struct Coverage {
     var isBelow = false
   }
 
-  /// What one process of a device told.
+  /// The coverage that one process of a device told.
   struct Known {
     var process: UInt64
     var stores: [StoreIdentifier: Extent] = [:]
@@ -32,7 +32,7 @@ struct Coverage {
     let process: UInt64
     /// Only members get words.
     let isMember: Bool
-    /// What it told of itself; none before its first whole vector.
+    /// The coverage that it told of itself; none before its first whole vector.
     var told: [StoreIdentifier: Extent] = [:]
     /// Devices whose kept words are later than those that the session had.
     var owed: Set<DeviceID>

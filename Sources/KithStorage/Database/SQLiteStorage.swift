@@ -13,7 +13,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     let statements: Statements
     /// Nil before loading and after a failed commit.
     var index: RowIndex?
-    /// What opening read; nil once it was asked for, and after a commit.
+    /// The rows that opening read; nil once it was asked for, and after a commit.
     var outline: StorageOutline?
     /// A damaged write-ahead log lost commits, which was not noted yet.
     var lacksCommits: Bool

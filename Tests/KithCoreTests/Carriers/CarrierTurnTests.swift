@@ -150,6 +150,7 @@ struct CarrierTurnTests {
     world.orders = []
     (said.device, said.version.number) = (victim.shortName, Word.lastNumber)
     object.body.words[0].said = [said]
+    object.raiseLevel()
     world.carriers[one] = [
       object.name: try #require(try object.sealed(from: world.devices[1].storage))
     ]
