@@ -1,7 +1,7 @@
 internal import KithCrypto
 
-/// The content that a device puts on a carrier in one turn: in the lowest level that can hold it, all that the
-/// objects of higher levels do not bring (`Docs/Protocol/carriers.md`, "Turns").
+/// The content that a device puts on a carrier in one turn: in the lowest level that can hold it, all
+/// that the objects of higher levels do not bring (`Docs/Protocol/carriers.md`, "Turns").
 struct CarrierPlan {
   var level: UInt8 = 0
   var shares: [Deposit.Share] = []

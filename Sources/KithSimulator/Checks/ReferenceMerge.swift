@@ -97,16 +97,13 @@ struct ReferenceMerge {
           $0.entry.isRemoval || values.contains($0.digest)
             || isForgotten($0.entry.stamp, key, store)
         }
-        // A device that never saw a removal may carry a revoked device's value over, in a new change
-        // set that nobody covered before.
-        let published = Set(
-          seen.slots[key]?.filter { $0.changeSet.device == $0.entry.stamp.device }.map(\.digest)
-            ?? [])
-        let returned = covered.contains {
-          values.contains($0.digest) && published.contains($0.digest)
-            && Self.isRemoved($0, covered)
+        // In a new change set, which nobody covered before, a value may come back: if a device that
+        // never saw its removal carries it over, or publishes its draft of an old copy again.
+        let returned = seen.slots[key]?.contains { kept in
+          !kept.entry.isRemoval && kept.changeSet.device == kept.entry.stamp.device
+            && Self.isRemoved(kept, covered)
         }
-        if isWhole, !returned { continue }
+        if isWhole, returned != true { continue }
       }
       let stamps = wanted.map { "\($0.entry.stamp.clock)" }.joined(separator: ", ")
       let theirs =
@@ -127,11 +124,9 @@ struct ReferenceMerge {
 
   /// Whether the author of a removal knew a value, by what its entry and those before it replaced. If
   /// it did not, all may have forgotten the removal before they met the value: that stays.
-  private static func isRemoved(_ value: Published, _ all: [Published]) -> Bool {
-    let digest = value.digest
-    let published = all.lazy.filter { $0.digest == digest }.map(\.published).min()
-    return written(all).contains { removal in
-      removal.entry.isRemoval && published.map { $0 < removal.entry.stamp.clock } == true
+  private static func isRemoved(_ value: StoreInspection.Kept, _ all: [Published]) -> Bool {
+    written(all).contains { removal in
+      removal.entry.isRemoval && value.published < removal.entry.stamp.clock
         && knew(removal.entry, value.entry.stamp, all)
     }
   }
