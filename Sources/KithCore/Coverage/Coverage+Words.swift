@@ -80,10 +80,8 @@ extension Coverage {
         for store in peer.told.keys { recount(store, toldBy: peer) }
       }
     }
-    let both = peer(of: word.device).flatMap { $0.process == process ? nil : $0.told }
     for (store, said) in word.content.stores {
-      known[word.device]?.stores[store, default: Extent()].isBelow =
-        said.isBelow || both?[store]?.isBelow == true
+      known[word.device]?.stores[store, default: Extent()].isBelow = said.isBelow
     }
     match(word)
   }
@@ -93,15 +91,22 @@ extension Coverage {
   ///
   /// During a session with another process of the device, only as far as that one told it, too.
   mutating func match(_ word: Word) {
-    guard known[word.device]?.process == word.version.process else { return }
-    let both = peer(of: word.device).flatMap { $0.process == word.version.process ? nil : $0.told }
-    for (store, said) in word.content.stores {
-      guard let own = own[store] else { continue }
-      var vector = own.extent.vector
-      if said.digest != own.digest { vector = vector.limited(by: said.latest) }
-      if let both { vector = vector.limited(by: both[store]?.vector ?? [:]) }
-      add(vector, of: store, to: word.device)
+    for store in word.content.stores.keys { match(word, in: store) }
+  }
+
+  mutating func match(_ word: Word, in store: StoreIdentifier) {
+    let (device, process) = (word.device, word.version.process)
+    guard known[device]?.process == process, let said = word.content.stores[store] else { return }
+    let other = peer(of: device).flatMap { $0.process == process ? nil : $0 }
+    if let other {
+      known[device]?.stores[store, default: Extent()].isBelow =
+        said.isBelow || other.told[store]?.isBelow == true
     }
+    guard let own = own[store] else { return }
+    var vector = own.extent.vector
+    if said.digest != own.digest { vector = vector.limited(by: said.latest) }
+    if let other { vector = vector.limited(by: other.told[store]?.vector ?? [:]) }
+    add(vector, of: store, to: device)
   }
 
   /// The session with a member that told a whole vector.

@@ -146,8 +146,11 @@ struct Coverage {
     if known[peer.device].map({ peer.told.isEmpty && $0.process != peer.process }) ?? true {
       known[peer.device] = Known(process: peer.process)
     }
-    // Otherwise a later word is of another process.
-    guard known[peer.device]?.process == peer.process else { return }
+    // Otherwise a later word is of another process: what both tell counts.
+    guard known[peer.device]?.process == peer.process else {
+      if let word = words[peer.device] { match(word, in: store) }
+      return
+    }
     if isWhole { known[peer.device]?.stores[store] = nil }
     add(extent.vector.filter { isKnown($0.key) }, of: store, to: peer.device)
     known[peer.device]?.stores[store]?.isBelow = extent.isBelow
