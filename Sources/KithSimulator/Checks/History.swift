@@ -130,7 +130,7 @@ struct History {
   func loss(
     in states: [StoreIdentifier: [StoreInspection]],
     told: (DeviceNumber, StoreIdentifier) -> [Refusal],
-    isCovered: (Stamp, Key, StoreIdentifier) -> Bool,
+    isCovered: (Stamp, Operation, StoreIdentifier) -> Bool,
     isForgotten: ((Stamp, Key, StoreIdentifier) -> Bool)?
   ) -> String? {
     for id in order {
@@ -166,7 +166,7 @@ struct History {
               || write.hasMadeWay && refusal.clock >= clock
                 && refusal.operations.contains { Key($0.key) == key }
           }
-          return isTold || write.isAtRisk && !isCovered(stamp, key, write.store)
+          return isTold || write.isAtRisk && !isCovered(stamp, operation, write.store)
         }
         if isAccounted { continue }
         return "device \(write.device)'s write \(id.rawValue) of \(operation.key) at \(clock) is "

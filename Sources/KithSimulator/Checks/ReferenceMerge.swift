@@ -13,6 +13,8 @@ struct ReferenceMerge {
     var published: HybridTime
     /// Devices that kept it and still have their directory.
     var holders: Set<DeviceNumber>
+    /// Whether a device kept it beyond its coverage.
+    var wasBeyond: Bool
   }
 
   private struct Home: Hashable {
@@ -40,7 +42,8 @@ struct ReferenceMerge {
   }
 
   mutating func note(
-    _ kept: StoreInspection.Kept, in store: StoreIdentifier, by device: DeviceNumber
+    _ kept: StoreInspection.Kept, in store: StoreIdentifier, by device: DeviceNumber,
+    isBeyond: Bool
   ) {
     let home = Home(changeSet: kept.changeSet, index: kept.index)
     let key = kept.entry.key
@@ -48,12 +51,14 @@ struct ReferenceMerge {
       if !known.holders.contains(device) {
         published[store]?[key]?[home]?.holders.insert(device)
       }
+      if isBeyond, !known.wasBeyond { published[store]?[key]?[home]?.wasBeyond = true }
       return
     }
     let chain = kept.changeSet.chain
     published[store, default: [:]][key, default: [:]][home] = Published(
       entry: kept.entry, digest: kept.digest, chain: chain, sequence: kept.changeSet.sequence,
-      changeSet: kept.changeSet, published: kept.published, holders: [device])
+      changeSet: kept.changeSet, published: kept.published, holders: [device],
+      wasBeyond: isBeyond)
     changeSets[
       Place(store: store, chain: chain, sequence: kept.changeSet.sequence), default: []
     ].insert(kept.changeSet.digest)
@@ -98,10 +103,11 @@ struct ReferenceMerge {
             || isForgotten($0.entry.stamp, key, store)
         }
         // In a new change set, which nobody covered before, a value may come back: if a device that
-        // never saw its removal carries it over, or publishes its draft of an old copy again.
+        // never saw its removal carries it over, or publishes its draft of an old copy again. So may
+        // one that was removed where it lay beyond the coverage, and comes once more.
         let returned = seen.slots[key]?.contains { kept in
           !kept.entry.isRemoval && kept.changeSet.device == kept.entry.stamp.device
-            && Self.isRemoved(kept, covered)
+            && !wasBeyond(kept, covered) && Self.isRemoved(kept, covered)
         }
         if isWhole, returned != true { continue }
       }
@@ -120,6 +126,10 @@ struct ReferenceMerge {
       !each.entry.isRemoval
         || !all.contains { !$0.entry.isRemoval && $0.entry.stamp == each.entry.stamp }
     }
+  }
+
+  private func wasBeyond(_ kept: StoreInspection.Kept, _ all: [Published]) -> Bool {
+    all.contains { $0.changeSet == kept.changeSet && $0.digest == kept.digest && $0.wasBeyond }
   }
 
   /// Whether the author of a removal knew a value, by what its entry and those before it replaced. If
@@ -149,13 +159,14 @@ struct ReferenceMerge {
     }
   }
 
-  /// Whether an entry with this stamp is certainly covered; of a fork perhaps only the other side
-  /// is.
+  /// Whether what an operation wrote with this stamp is certainly covered; of a fork perhaps only the
+  /// other side is. A copy of the directory may have given a value's stamp to a removal.
   func isCovered(
-    _ stamp: Stamp, of key: Key, by seen: StoreInspection, in store: StoreIdentifier
+    _ stamp: Stamp, _ operation: Operation, by seen: StoreInspection, in store: StoreIdentifier
   ) -> Bool {
-    published[store]?[key]?.values.contains {
-      $0.entry.stamp == stamp && $0.sequence <= seen.covered[$0.chain] ?? 0
+    published[store]?[Key(operation.key)]?.values.contains {
+      $0.entry.stamp == stamp && $0.entry.isRemoval == (operation.value == nil)
+        && $0.sequence <= seen.covered[$0.chain] ?? 0
         && !isFork($0, in: store)
     } ?? false
   }

@@ -165,8 +165,9 @@ extension Simulation {
     // Devices may keep different things of a flooded store.
     let loss = history.loss(
       in: states, told: { device, store in devices[device].told[store] ?? [] },
-      isCovered: { stamp, key, store in
-        states[store]?.first.map { reference.isCovered(stamp, of: key, by: $0, in: store) } ?? false
+      isCovered: { stamp, operation, store in
+        states[store]?.first.map { reference.isCovered(stamp, operation, by: $0, in: store) }
+          ?? false
       },
       isForgotten: isForgotten)
     if let loss { throw Violation(.nothingLost, loss) }

@@ -20,7 +20,8 @@ extension Simulation {
       try checkGroups(seen, place)
       try checkBounds(seen, of: device, in: store, place)
       for kept in seen.slots.values.joined() {
-        reference.note(kept, in: store, by: device.number)
+        let isBeyond = kept.changeSet.sequence > seen.covered[kept.changeSet.chain] ?? 0
+        reference.note(kept, in: store, by: device.number, isBeyond: isBeyond)
       }
       if seen.slots.count > seen.shown.count {
         tally.count("steps with something hidden or removed")
