@@ -1,7 +1,6 @@
 package import KithCore
 internal import KithCrypto
 internal import NIOCore
-internal import Synchronization
 
 extension Transport {
   // MARK: Sessions
@@ -47,12 +46,6 @@ extension Transport {
     link?.setMessageLimit(NetworkLimits.messageBytes)
   }
 
-  var statistics: TransportStatistics {
-    var statistics = counters.snapshot
-    statistics.halfOpen = gate.halfOpen
-    return statistics
-  }
-
   /// Nil: too many sessions.
   func establish(
     _ exchange: NoiseExchange, hello: Hello, pskIndex: Int, address: String, dial: Dial?
@@ -61,7 +54,7 @@ extension Transport {
     let isFull = pskIndex == 0 && delegate.isKnown(key)
     let id = registry.withLock { $0.admit(isMembershipOnly: !isFull) }
     guard let id else {
-      counters.update { $0.refused += 1 }
+      delegate.noted(.refused)
       return nil
     }
     guard let ciphers = try? exchange.split() else {
@@ -113,37 +106,5 @@ extension Transport {
     for link in registry.withLock({ $0.links }) {
       link.probe(ifQuietFor: NetworkLimits.quietTime)
     }
-  }
-}
-
-/// The counters of a ``Transport`` since it was made, for tests.
-struct TransportStatistics: Hashable, Sendable {
-  /// At present.
-  var halfOpen = 0
-  var accepted = 0
-  /// Connections and sessions refused because of a limit.
-  var refused = 0
-  /// Half-open connections closed for newer ones.
-  var evicted = 0
-  /// On either side.
-  var handshakeFailures = 0
-  /// First messages that were answered before.
-  var replays = 0
-  var decryptFailures = 0
-  /// Malformed frames and messages over a limit.
-  var protocolViolations = 0
-  /// Sessions closed because of too many unsent bytes.
-  var overflows = 0
-  /// Sessions closed because no message came for too long.
-  var silences = 0
-}
-
-final class TransportCounters: Sendable {
-  private let values = Mutex(TransportStatistics())
-
-  var snapshot: TransportStatistics { values.withLock { $0 } }
-
-  func update(_ change: (inout TransportStatistics) -> Void) {
-    values.withLock { change(&$0) }
   }
 }

@@ -11,7 +11,6 @@ package final class Transport: Sendable {
   let configuration: TransportConfiguration
   let keys: DeviceKeys
   let delegate: any TransportDelegate
-  let counters = TransportCounters()
   let gate: Gate
   let dialler: Dialler
   let registry: Mutex<SessionRegistry>
@@ -94,13 +93,13 @@ package final class Transport: Sendable {
   }
 
   private func accept(_ channel: any Channel) throws {
-    counters.update { $0.accepted += 1 }
+    delegate.noted(.accepted)
     guard channels.insert(channel) else {
-      counters.update { $0.refused += 1 }
+      delegate.noted(.refused)
       throw TransportError.tooManyConnections
     }
     let (id, evicted) = gate.admit(channel)
-    if evicted { counters.update { $0.evicted += 1 } }
+    if evicted { delegate.noted(.evicted) }
     let connection = AcceptedConnection(
       transport: self, id: id, host: IPAddressText.host(of: channel.remoteAddress) ?? "unknown")
     try channel.pipeline.syncOperations.addHandler(
@@ -252,6 +251,27 @@ package final class SharedPresharedKey: Sendable {
   }
 }
 
+/// What happened to a connection.
+package enum TransportEvent: Sendable {
+  case accepted
+  /// A limit is reached.
+  case refused
+  /// Closed for a newer one before its handshake finished.
+  case evicted
+  /// On either side.
+  case handshakeFailed
+  /// Its first message was answered before.
+  case replayed
+  /// A message was not encrypted by the peer.
+  case notAuthentic
+  /// A malformed frame, or a message over a limit.
+  case protocolViolated
+  /// Too many bytes were unsent.
+  case overflowed
+  /// No message came for too long.
+  case fellSilent
+}
+
 /// The node's side of a ``Transport``, held strongly.
 ///
 /// Called on event-loop threads; must not block. For each session, `sessionOpened` is first and
@@ -267,6 +287,8 @@ package protocol TransportDelegate: AnyObject, Sendable {
   func strangerRefused(_ host: String)
   /// Called when a call of an address has ended; see ``Transport/dialledAddresses``.
   func dialEnded()
+  /// Called on any thread, possibly often; for counting.
+  func noted(_ event: TransportEvent)
   /// See ``Transport/isMembershipOnly(_:)``.
   func sessionOpened(_ id: SessionID, _ peer: SessionPeer)
   func sessionReceived(_ id: SessionID, _ message: [UInt8])

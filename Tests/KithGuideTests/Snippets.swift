@@ -177,11 +177,10 @@ final class Redraw: Sendable {
 }
 
 func draw(_ store: KeyValueStore, title: Title, redraw: Redraw) {
-  let settings = ObservableStore(store)
   withObservationTracking {
-    title.show(settings[.theme])
+    title.show(store[.theme])
   } onChange: {
-    redraw.setNeeded()
+    redraw.setNeeded()  // called once; track again when you draw again
   }
 }
 

@@ -84,15 +84,16 @@ struct DefaultIsolationTests {
   }
 
   @Test func `a view tracks what it reads`() throws {
-    let settings = ObservableStore(try makeStore())
+    let store = try makeStore()
+    @Stored(Keys.theme, in: store) var theme
     let (changes, continuation) = AsyncStream<Void>.makeStream()
     withObservationTracking {
-      _ = settings[Keys.theme]
+      _ = store[Keys.theme]
     } onChange: {
       continuation.finish()
     }
-    settings[Keys.theme] = .dark
+    theme = .dark
     _ = changes
-    #expect(settings[Keys.theme] == .dark)
+    #expect(store[Keys.theme] == .dark)
   }
 }

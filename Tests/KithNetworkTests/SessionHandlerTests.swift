@@ -97,7 +97,7 @@ struct SessionHandlerTests {
   /// Bytes are unsent until the kernel has them: only then there is room for others.
   @Test func bytesAreUnsentUntilTheKernelHasThem() {
     let link = SessionLink(
-      channel: channel, handler: handler, counters: nil, linger: .seconds(1),
+      channel: channel, handler: handler, linger: .seconds(1),
       queueLimit: 1 << 20)
     let message = [UInt8](repeating: 1, count: 600_000)
     #expect(link.send(message) == .queued)

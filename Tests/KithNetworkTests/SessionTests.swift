@@ -88,7 +88,7 @@ struct SessionTests {
       try await eventually("all came") { two.received.count == 16 }
       transports[1].setReading(receiver, false)
       for _ in 0..<64 { transports[0].send(sender, message) }
-      try await eventually("overflow") { transports[0].statistics.overflows == 1 }
+      try await eventually("overflow") { transports[0].count(of: .overflowed) == 1 }
       try await eventually("closed") { one.state.withLock { $0.closedCount } > 0 }
       transports[1].setReading(receiver, true)
       try await eventually("closed there too") { two.state.withLock { $0.closedCount } > 0 }
@@ -120,7 +120,7 @@ struct SessionTests {
     try await withTransports([one, two], configuration) { transports, addresses in
       transports[0].addTarget(addresses[1])
       try await eventually("silent") {
-        transports[0].statistics.silences + transports[1].statistics.silences > 0
+        transports[0].count(of: .fellSilent) + transports[1].count(of: .fellSilent) > 0
       }
     }
     let (three, four) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)]))
@@ -150,12 +150,12 @@ struct SessionTests {
     try await withTransports([one, other], testConfiguration(handshake: .seconds(2))) {
       transports, addresses in
       transports[0].addTarget(addresses[0])
-      try await eventually("dialled") { transports[0].statistics.accepted == 1 }
-      try await eventually("gone") { transports[0].statistics.halfOpen == 0 }
+      try await eventually("dialled") { transports[0].count(of: .accepted) == 1 }
+      try await eventually("gone") { transports[0].gate.halfOpen == 0 }
       // Another target, which refuses it, is dialled again and again meanwhile.
       transports[0].addTarget(addresses[1])
-      try await eventually("redialled") { transports[1].statistics.accepted >= 3 }
-      #expect(transports[0].statistics.accepted == 1)
+      try await eventually("redialled") { transports[1].count(of: .accepted) >= 3 }
+      #expect(transports[0].count(of: .accepted) == 1)
       #expect(one.state.withLock { $0.opened.isEmpty })
     }
   }

@@ -25,6 +25,7 @@ protocol TransportOwner: TransportDelegate {
   var keys: DeviceKeys { get }
   var live: [SessionID] { get }
   func setTransport(_ transport: Transport?)
+  func count(of event: TransportEvent) -> Int
 }
 
 /// A delegate that remembers what it was told.
@@ -39,6 +40,7 @@ final class TestNode: TransportOwner {
     var roomCount = 0
     var closedCount = 0
     var strangers: [String] = []
+    var events: [TransportEvent: Int] = [:]
     var echoes = false
     /// Whether each message pauses its session.
     var pauses = false
@@ -90,6 +92,9 @@ final class TestNode: TransportOwner {
 
   func dialEnded() {}
 
+  func noted(_ event: TransportEvent) { state.withLock { $0.events[event, default: 0] += 1 } }
+  func count(of event: TransportEvent) -> Int { state.withLock { $0.events[event] ?? 0 } }
+
   func sessionWritable(_ id: SessionID, _ isWritable: Bool) {
     state.withLock { $0.writable.append(isWritable) }
   }
@@ -103,6 +108,13 @@ final class TestNode: TransportOwner {
       state.live.removeAll { $0 == id }
       state.closedCount += 1
     }
+  }
+}
+
+extension Transport {
+  /// The events that its owner was told.
+  func count(of event: TransportEvent) -> Int {
+    (delegate as? any TransportOwner)?.count(of: event) ?? 0
   }
 }
 

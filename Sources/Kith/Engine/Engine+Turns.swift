@@ -40,17 +40,6 @@ extension Engine {
     guard verdict.isFirst else { return nil }
     return { self.log(LogLine(.slowed, device: device)) }
   }
-
-  func resumeIfDue() {
-    let now = clock().monotonicMilliseconds
-    state.withLock { state in
-      for (session, pause) in state.pauses {
-        guard let until = pause.untilMilliseconds, until <= now else { continue }
-        state.pauses[session]?.untilMilliseconds = nil
-        state.resumeIfFree(session)
-      }
-    }
-  }
 }
 
 extension EngineState {
@@ -74,6 +63,16 @@ extension EngineState {
     pause.untilMilliseconds = max(pause.untilMilliseconds ?? 0, end)
     pauses[session] = pause
     links.way(to: session)?.pauseReading(session, true)
+  }
+
+  /// Resumes sessions whose pause is over.
+  mutating func resumeDue(at now: Instant) {
+    let now = now.monotonicMilliseconds
+    for (session, pause) in pauses {
+      guard let until = pause.untilMilliseconds, until <= now else { continue }
+      pauses[session]?.untilMilliseconds = nil
+      resumeIfFree(session)
+    }
   }
 
   /// Resumes sessions that waited until the outbox was taken.

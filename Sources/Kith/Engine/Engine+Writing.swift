@@ -4,18 +4,23 @@ internal import Synchronization
 
 extension Engine {
   /// Makes a write visible at once, and durable soon after, or on return if the node does not run.
-  /// A write that gathers waits up to `Shell.gatheringMilliseconds` to share its commit and
-  /// publication, unless something else needs a commit first.
   func write(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool = false,
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], origin: WriteOrigin
+  ) throws(KithError) {
+    try write(store, operations, coalesces: false, origin: origin)
+  }
+
+  /// A write that coalesces waits up to `Shell.gatheringMilliseconds` to share its commit and
+  /// publication, unless something else needs a commit first.
+  private func write(
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], coalesces: Bool,
     origin: WriteOrigin
   ) throws(KithError) {
-    retryIfDue()
-    let (write, isAwaited) = try perform(drainsHere: false, origin: origin) {
+    let (write, isAwaited) = try performWrite(drainsHere: false, origin: origin) {
       (state, effects) throws(KithError) in
       let isAwaited = !state.isRunning
       let write = try take(
-        isAwaited: isAwaited, gathers: gathers && !isAwaited, &state, &effects
+        isAwaited: isAwaited, coalesces: coalesces && !isAwaited, &state, &effects
       ) { .write($0, store, operations) }
       return (write, isAwaited)
     }
@@ -23,7 +28,7 @@ extension Engine {
     if isAwaited { try blockUntilSettled(write) }
   }
 
-  /// Writes transactions as ``StoreService/write(_:each:)`` does. A closed engine leaves the rest to
+  /// Writes transactions as ``StoreService/write(_:each:)`` does; they coalesce. A closed engine leaves the rest to
   /// the next service.
   func write(
     _ store: StoreIdentifier, each transactions: ArraySlice<[KithCore.Operation]>,
@@ -32,7 +37,7 @@ extension Engine {
     var outcomes: [KithError?] = []
     for operations in transactions {
       do throws(KithError) {
-        try write(store, operations, gathers: true, origin: origin)
+        try write(store, operations, coalesces: true, origin: origin)
         outcomes.append(nil)
       } catch {
         guard error.code == .closed else {
@@ -64,8 +69,7 @@ extension Engine {
     _ store: StoreIdentifier, _ operations: [KithCore.Operation],
     expecting expected: ExpectedValues = .none, origin: WriteOrigin
   ) throws(KithError) -> AcceptedWrite {
-    retryIfDue()
-    let write = try perform(drainsHere: true, origin: origin) {
+    let write = try performWrite(drainsHere: true, origin: origin) {
       (state, effects) throws(KithError) in
       if state.shell.isClosed { throw .closedNode }
       // Under the lock of the write, so that no other write comes in between.
@@ -83,8 +87,7 @@ extension Engine {
   func accept(
     _ store: StoreIdentifier, each transactions: [[KithCore.Operation]], origin: WriteOrigin
   ) throws(KithError) -> (outcomes: [KithError?], last: AcceptedWrite?) {
-    retryIfDue()
-    let accepted = try perform(drainsHere: true, origin: origin) {
+    let accepted = try performWrite(drainsHere: true, origin: origin) {
       (state, effects) throws(KithError) -> (outcomes: [KithError?], last: AcceptedWrite?) in
       if state.shell.isClosed { throw .closedNode }
       var (outcomes, last) = ([KithError?](), WriteID?.none)
@@ -111,8 +114,7 @@ extension Engine {
   func acceptUndo(
     of key: String, to number: UInt64?, in store: StoreIdentifier, origin: WriteOrigin
   ) throws(KithError) -> (write: AcceptedWrite, past: PastValue)? {
-    retryIfDue()
-    let undone = try perform(drainsHere: true, origin: origin) {
+    let undone = try performWrite(drainsHere: true, origin: origin) {
       (state, effects) throws(KithError) -> (write: AcceptedWrite, past: PastValue)? in
       if state.shell.isClosed { throw .closedNode }
       // Under the lock of the write, so that no other write comes in between.
@@ -137,10 +139,10 @@ extension Engine {
       accepted.isCrowded
       && state.withLock { $0.isRunning && !$0.shell.isBusy && $0.shell.isOpen(write) }
     if isWriters { wakeup.signal() } else { drain(until: write) }
-    let fate: Result<Void, KithError> = await withCheckedContinuation { continuation in
+    let outcome: Result<Void, KithError> = await withCheckedContinuation { continuation in
       whenSettled(write) { continuation.resume(returning: $0) }
     }
-    try fate.get()
+    try outcome.get()
   }
 
   /// Takes over writes as ``StoreService/adopt(_:_:_:)`` does; the account has the store.
@@ -184,34 +186,49 @@ extension Engine {
   private func blockUntilSettled(_ write: WriteID) throws(KithError) {
     let semaphore = DispatchSemaphore(value: 0)
     let settled = Mutex(Result<Void, KithError>.failure(.closedNode))
-    whenSettled(write) { fate in
-      settled.withLock { $0 = fate }
+    whenSettled(write) { outcome in
+      settled.withLock { $0 = outcome }
       semaphore.signal()
     }
     semaphore.wait()
     try settled.withLock { $0 }.get()
   }
 
-  /// Calls back once, unlocked: at once if the write's fate is known.
+  /// Calls `completion` once, outside the lock; immediately if the outcome is known.
   private func whenSettled(
-    _ write: WriteID, _ tell: @escaping @Sendable (Result<Void, KithError>) -> Void
+    _ write: WriteID, _ completion: @escaping @Sendable (Result<Void, KithError>) -> Void
   ) {
-    let fate = state.withLock { state in
-      let fate = state.fate(of: write)
-      if fate == nil { state.waiters[write] = tell }
-      return fate
+    let outcome = state.withLock { state in
+      let outcome = state.outcome(of: write)
+      if outcome == nil { state.waiters[write] = completion }
+      return outcome
     }
-    if let fate { tell(fate) }
+    if let outcome { completion(outcome) }
   }
 
-  /// If `isAwaited`, the caller must ask for the write's fate.
+  /// Performs a write. If storage failed and its retry is due, retries storage first, outside the
+  /// lock.
+  private func performWrite<Value: Sendable>(
+    drainsHere: Bool, origin: WriteOrigin,
+    _ body: (_ state: inout EngineState, _ effects: inout [Effect]) throws(KithError) -> Value
+  ) throws(KithError) -> Value {
+    let written = try perform(drainsHere: drainsHere, origin: origin) {
+      (state, effects) throws(KithError) -> Value? in
+      state.shell.isReloadDue(at: clock()) ? nil : try body(&state, &effects)
+    }
+    if let written { return written }
+    drain()
+    return try perform(drainsHere: drainsHere, origin: origin, body)
+  }
+
+  /// If `isAwaited`, the caller must ask for the write's outcome.
   private func take(
-    isAwaited: Bool, gathers: Bool = false, _ state: inout EngineState,
+    isAwaited: Bool, coalesces: Bool = false, _ state: inout EngineState,
     _ effects: inout [Effect], _ input: (WriteID) -> Input
   ) throws(KithError) -> WriteID {
     let write = state.nextWrite()
     let input = input(write)
-    effects = try state.take(input, gathers: gathers, at: clock())
+    effects = try state.take(input, coalesces: coalesces, at: clock())
     for case .refused(write, let error) in effects {
       if case .write(_, _, let operations) = input { throw KithError(error, of: operations) }
       throw KithError(error)

@@ -12,7 +12,7 @@ struct Links {
 struct EngineState {
   var shell: Shell
   var views: [StoreIdentifier: StoreView] = [:]
-  /// Called with the write's fate.
+  /// Called with the write's outcome.
   var waiters: [WriteID: @Sendable (Result<Void, KithError>) -> Void] = [:]
   /// Whether the writer's thread runs.
   var isRunning = false
@@ -48,9 +48,9 @@ struct EngineState {
 
   /// Hands an input to the shell. An input kept for the next replica has no effects yet.
   mutating func take(
-    _ input: Input, gathers: Bool = false, at now: Instant
+    _ input: Input, coalesces: Bool = false, at now: Instant
   ) throws(KithError) -> [Effect] {
-    switch shell.take(input, gathers: gathers, at: now) {
+    switch shell.take(input, gathers: coalesces, at: now) {
     case .handled(let effects): return effects
     case .kept: return []
     case .refused(let reason): throw KithError(reason)
@@ -81,16 +81,16 @@ struct EngineState {
     var later: [() -> Void] = []
     for write in settled {
       // A caller that does not wait yet asks before it does.
-      guard let tell = waiters.removeValue(forKey: write), let fate = fate(of: write) else {
+      guard let tell = waiters.removeValue(forKey: write), let outcome = outcome(of: write) else {
         continue
       }
-      later.append { tell(fate) }
+      later.append { tell(outcome) }
     }
     return later
   }
 
-  /// Takes a write's fate; nil while it is open.
-  mutating func fate(of write: WriteID) -> Result<Void, KithError>? {
+  /// Takes a write's outcome; nil while it is open.
+  mutating func outcome(of write: WriteID) -> Result<Void, KithError>? {
     shell.takeFate(of: write)?.mapError(KithError.init)
   }
 }

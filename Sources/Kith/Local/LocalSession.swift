@@ -211,9 +211,9 @@ final class LocalSession: ChannelInboundHandler {
       case .hello: close()
       case .decide(let isAccepted): handle?.decide.yield(isAccepted)
       case .open(let store, let policy): try open(store, policy, request.id)
-      case .write(let store, let operations, let gathers):
+      case .write(let store, let operations):
         guard let opened = stores[store] else { return close() }
-        try server.node.engine.write(store, operations, gathers: gathers, origin: origin)
+        try server.node.engine.write(store, operations, origin: origin)
         sendChanges(of: store, opened)
         answer(request.id, .done)
       case .writeEach(let store, let transactions):

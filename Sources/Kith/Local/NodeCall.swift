@@ -61,9 +61,9 @@ package enum NodeCall: Codable, Sendable {
   /// Answer: `values`, then each change of the store is sent.
   case open(StoreIdentifier, Policy)
   /// Answer: `done`, once it is accepted; `commit` waits until it is durable.
-  case write(StoreIdentifier, [KithCore.Operation], gathers: Bool)
-  /// Writes transactions that gather, each accepted or refused alone. Answer: `written`, once each
-  /// is one of these.
+  case write(StoreIdentifier, [KithCore.Operation])
+  /// Writes transactions as ``StoreService/write(_:each:)`` does. Answer: `written`, once each is
+  /// accepted or refused.
   case writeEach(StoreIdentifier, [[KithCore.Operation]])
   case flush
   case syncReport(StoreIdentifier)

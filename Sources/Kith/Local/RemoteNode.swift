@@ -238,7 +238,7 @@ final class RemoteNode: StoreService, NodeAccess {
       state.withLock { ($0.isGoodbye, $0.isYielding) = (true, isYielding) }
     case .changes(let store, let changes):
       guard let view = state.withLock({ $0.views[store] }) else { break }
-      for run in view.apply(changes.map { $0.viewChange(of: store) }) { run() }
+      for run in view.apply(changes.map { $0.viewChange(of: store) }, isWriters: false) { run() }
     }
   }
 
@@ -307,9 +307,9 @@ final class RemoteNode: StoreService, NodeAccess {
   }
 
   func write(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation]
   ) throws(KithError) {
-    try ask(.write(store, operations, gathers: gathers), within: LocalLimits.write) { _ in
+    try ask(.write(store, operations), within: LocalLimits.write) { _ in
       self.state.withLock { $0.accepted += 1 }
     }
   }

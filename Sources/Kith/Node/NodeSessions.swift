@@ -65,6 +65,8 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
 
   func dialEnded() { engine.progress.raise() }
 
+  func noted(_ event: TransportEvent) { engine.meters.count(event) }
+
   func sessionOpened(_ id: SessionID, _ peer: SessionPeer) {
     let transport = state.withLock { state in
       state.sessions.insert(id)

@@ -1,5 +1,6 @@
 internal import Dispatch
 public import KithCore
+public import Observation
 internal import Synchronization
 
 /// A key-value space of an account, shared by all its devices.
@@ -13,7 +14,9 @@ internal import Synchronization
 /// try store.set("dark", forKey: "theme")
 /// print(store.value(forKey: "theme") ?? "not set")
 /// ```
-public final class KeyValueStore: Sendable {
+///
+/// `withObservationTracking` follows the keys that its closure reads; see <doc:ObservingChanges>.
+public final class KeyValueStore: Observable, Sendable {
   /// The store's identifier.
   public let identifier: StoreIdentifier
   let view: StoreView
@@ -72,7 +75,7 @@ public final class KeyValueStore: Sendable {
   ///
   /// - Complexity: O(1).
   public func value(forKey key: String) -> PropertyListValue? {
-    view.value(key)
+    view.observedValue(key)
   }
 
   /// Returns a key's value, or its default if the store shows no value of its type.
@@ -83,7 +86,7 @@ public final class KeyValueStore: Sendable {
   ///
   /// - Complexity: O(1) for scalars, otherwise O(*n*) in the value's size.
   public subscript<Value>(key: StoreKey<Value>) -> Value {
-    key.value(in: view.value(key.name))
+    key.value(in: view.observedValue(key.name))
   }
 
   /// Returns whether a key reads as its default because the store shows no value of its type.
@@ -92,7 +95,7 @@ public final class KeyValueStore: Sendable {
   ///
   /// - Complexity: As for reading the key.
   public func isDefault<Value>(_ key: StoreKey<Value>) -> Bool {
-    key.isDefault(in: view.value(key.name))
+    key.isDefault(in: view.observedValue(key.name))
   }
 
   /// Returns whether a key shows a value that its type cannot read, such as another version's of the
@@ -104,7 +107,7 @@ public final class KeyValueStore: Sendable {
   ///
   /// - Complexity: As for reading the key.
   public func isUnreadable<Value>(_ key: StoreKey<Value>) -> Bool {
-    key.isUnreadable(in: view.value(key.name))
+    key.isUnreadable(in: view.observedValue(key.name))
   }
 
   /// All values shown at this moment, to read several keys consistently.
@@ -115,17 +118,17 @@ public final class KeyValueStore: Sendable {
   /// ```
   ///
   /// - Complexity: O(1), copied on write.
-  public var snapshot: StoreSnapshot { StoreSnapshot(dictionary: view.values) }
+  public var snapshot: StoreSnapshot { StoreSnapshot(dictionary: view.observedValues) }
 
   /// The keys with a shown value, in order of their UTF-8 bytes.
   ///
   /// - Complexity: O(*n* log *n*).
-  public var keys: [Key] { view.values.keys.sorted() }
+  public var keys: [Key] { view.observedValues.keys.sorted() }
 
   /// All shown values, by ``Key``.
   ///
   /// - Complexity: O(1), copied on write.
-  public var dictionary: [Key: PropertyListValue] { view.values }
+  public var dictionary: [Key: PropertyListValue] { view.observedValues }
 
   // MARK: Writing
 
@@ -151,16 +154,17 @@ public final class KeyValueStore: Sendable {
     try write([.encoding(value, forKey: key)])
   }
 
-  /// Sets a key's value. If `gathers`, the write waits briefly to be committed and published with
-  /// others; ``flush()`` ends the wait.
-  package func set(
-    _ value: PropertyListValue?, forKey key: String, gathers: Bool
+  /// Sets a key's value as ``write(each:)`` writes: it may wait for other writes.
+  package func setCoalesced(
+    _ value: PropertyListValue?, forKey key: String
   ) throws(KithError) {
-    try write([.encoding(value, forKey: key)], gathers: gathers)
+    let refusal = write(each: [[try .encoding(value, forKey: key)]])[0]
+    if let refusal { throw refusal }
   }
 
-  /// Writes transactions in order, each accepted or refused alone. They gather as in
-  /// ``set(_:forKey:gathers:)``. Returns the error of each; nil: it is accepted.
+  /// Writes transactions in order, each accepted or refused alone. They wait up to 20 ms to be
+  /// committed and published with others; ``flush()`` ends the wait. Returns the error of each; nil:
+  /// it is accepted.
   package func write(each transactions: [[KithCore.Operation]]) -> [KithError?] {
     var outcomes: [KithError?] = []
     do throws(KithError) {
@@ -223,10 +227,10 @@ public final class KeyValueStore: Sendable {
   }
 
   private func write(
-    _ operations: [KithCore.Operation], gathers: Bool = false
+    _ operations: [KithCore.Operation]
   ) throws(KithError) {
     try withService { service throws(KithError) in
-      try service.write(identifier, operations, gathers: gathers)
+      try service.write(identifier, operations)
     }
   }
 

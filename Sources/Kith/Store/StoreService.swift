@@ -14,17 +14,17 @@ protocol StoreService: AnyObject, Sendable {
   /// Stops updating a view.
   func release(_ view: StoreView)
 
-  /// Writes a transaction, visible at once and durable soon after. If `gathers`, it may wait
-  /// briefly to be published with others.
+  /// Writes a transaction, visible at once and durable soon after.
   ///
   /// - Throws: ``KithError`` with `closed` if the service ended and certainly did not write it: the
   ///   next service takes it.
   func write(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation]
   ) throws(KithError)
 
-  /// Writes transactions in order, each as ``write(_:_:gathers:)`` that gathers: it is accepted or
-  /// refused alone. May take only the first ones, but at least one.
+  /// Writes transactions in order, each as ``write(_:_:)`` does: it is accepted or refused alone.
+  /// They may wait briefly to be committed and published with others. May take only the first
+  /// ones, but at least one.
   ///
   /// - Returns: Of each that it took, the error; nil: it is accepted.
   /// - Throws: ``KithError`` with `closed` if the service ended and certainly wrote none.
@@ -32,7 +32,7 @@ protocol StoreService: AnyObject, Sendable {
     _ store: StoreIdentifier, each transactions: ArraySlice<[KithCore.Operation]>
   ) throws(KithError) -> [KithError?]
 
-  /// Durable on return; throws as ``write(_:_:gathers:)`` does, or `unexpectedValue` unless the
+  /// Durable on return; throws as ``write(_:_:)`` does, or `unexpectedValue` unless the
   /// store shows the expected values at the moment when the write is accepted.
   func writeDurably(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], expecting: ExpectedValues
@@ -87,9 +87,9 @@ extension Engine: StoreService {
   }
 
   func write(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation]
   ) throws(KithError) {
-    try write(store, operations, gathers: gathers, origin: .owner)
+    try write(store, operations, origin: .owner)
   }
 
   func write(

@@ -1,9 +1,11 @@
+internal import Dispatch
 internal import KithCore
+internal import Observation
 internal import Synchronization
 
-/// The values that one store shows, in memory, and its subscribers. A read waits only for a short
+/// The values that one store shows, in memory, its subscribers and its observers. A read waits only for a short
 /// lock. Changes are applied whole, so no reader sees an intermediate state.
-final class StoreView: Sendable {
+final class StoreView: Observable, Sendable {
   private struct State {
     var device: DeviceID
     var values: [Key: PropertyListValue] = [:]
@@ -14,6 +16,7 @@ final class StoreView: Sendable {
 
   let identifier: StoreIdentifier
   private let state: Mutex<State>
+  private let registrar = ObservationRegistrar()
 
   init(identifier: StoreIdentifier, device: DeviceID, values: [Key: PropertyListValue]) {
     self.identifier = identifier
@@ -35,10 +38,16 @@ final class StoreView: Sendable {
   }
 
   /// Applies the changes of one step of the core at once; `origin` wrote those without a reason.
+  /// `isWriters`: the thread is the writer's, so its observers are called before its write returns.
   /// Returns closures to run unlocked.
-  func apply(_ changes: [ViewChange], origin: WriteOrigin = .owner) -> [() -> Void] {
-    state.withLock { state in
+  func apply(
+    _ changes: [ViewChange], origin: WriteOrigin = .owner, isWriters: Bool = true
+  ) -> [() -> Void] {
+    let isOwn = isWriters && origin == .owner && changes.allSatisfy { $0.reason == nil }
+    return state.withLock { state in
       var later: [() -> Void] = []
+      let observed = Set(changes.lazy.flatMap(\.changes).map { Self.slot(of: $0.key) })
+      if !observed.isEmpty { later.append { self.callObservers(of: observed, atOnce: isOwn) } }
       for change in changes {
         var items: [KeyValueStore.Change.Item] = []
         items.reserveCapacity(state.buffers.isEmpty ? 0 : change.changes.count)
@@ -119,7 +128,8 @@ final class StoreView: Sendable {
       let old = state.values
       state.device = device
       state.values = values
-      guard !state.buffers.isEmpty else { return [] }
+      let observers = { self.callObservers(of: Set(0..<Self.slots), atOnce: false) }
+      guard !state.buffers.isEmpty else { return [observers] }
       func items(
         _ keys: some Sequence<Key>, since old: [Key: PropertyListValue]
       ) -> [KeyValueStore.Change.Item] {
@@ -142,7 +152,7 @@ final class StoreView: Sendable {
       let wakes = told.filter { !$0.items.isEmpty || !$0.superseded.isEmpty }.flatMap { change in
         state.buffers.values.map { $0.offer(change) }
       }
-      return wakes.compactMap(\.self)
+      return wakes.compactMap(\.self) + [observers]
     }
   }
 
@@ -184,5 +194,46 @@ final class StoreView: Sendable {
       return Array(state.buffers.values)
     }
     for buffer in buffers { buffer.finish() }
+  }
+}
+
+/// Observation. A key path of its own for each key would make every read fifteen times as slow, so
+/// keys share a fixed number of them, by a hash.
+extension StoreView {
+  /// The keys that share a key path are so few that an observer is seldom called in vain.
+  private static let slots = 256
+  private static let paths: [any KeyPath<StoreView, Bool> & Sendable] = (0..<slots).map {
+    \StoreView.[slot: $0]
+  }
+  /// Observers of changes by others may block it, but neither the engine nor the network.
+  private static let queue = DispatchQueue(label: "kith.observers")
+
+  private subscript(slot slot: Int) -> Bool { false }
+  private var all: Bool { false }
+
+  /// FNV-1a, the same in each process.
+  private static func slot(of key: Key) -> Int {
+    let hash = key.text.utf8.reduce(2_166_136_261 as UInt32) { ($0 ^ UInt32($1)) &* 16_777_619 }
+    return Int(hash ^ hash >> 16) & (slots - 1)
+  }
+
+  /// As ``value(_:)``, for a reader whom `withObservationTracking` may observe.
+  func observedValue(_ text: String) -> PropertyListValue? {
+    let key = Key(text)
+    registrar.access(self, keyPath: Self.paths[Self.slot(of: key)])
+    return state.withLock { $0.values[key] }
+  }
+
+  /// As ``values``, observed.
+  var observedValues: [Key: PropertyListValue] {
+    registrar.access(self, keyPath: \.all)
+    return values
+  }
+
+  /// Called after the change.
+  private func callObservers(of slots: Set<Int>, atOnce: Bool) {
+    guard atOnce else { return Self.queue.async { self.callObservers(of: slots, atOnce: true) } }
+    for slot in slots { registrar.withMutation(of: self, keyPath: Self.paths[slot]) {} }
+    registrar.withMutation(of: self, keyPath: \.all) {}
   }
 }

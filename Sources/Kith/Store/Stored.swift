@@ -1,4 +1,5 @@
 internal import KithCore
+internal import Observation
 internal import Synchronization
 
 /// A property whose value is a key of a store.
@@ -24,20 +25,33 @@ internal import Synchronization
 /// the two is lost. `KeyValueStore.commit` loses none.
 ///
 /// If the store refuses an assignment, nothing changes, `onRefusal` is called, and `$theme.error`
-/// holds the reason until a write is accepted. To throw it instead, call `try $theme.set(.dark)`.
+/// holds the reason until a write is accepted. `withObservationTracking` follows both. To throw it instead, call `try $theme.set(.dark)`.
 @propertyWrapper
 public struct Stored<Value: StoreValue>: Sendable {
   /// The last error, shared by all copies of the property.
-  private final class LastError: Sendable {
-    let error = Mutex<KithError?>(nil)
+  private final class LastError: Observable, Sendable {
+    private let registrar = ObservationRegistrar()
+    private let last = Mutex<KithError?>(nil)
+
+    var error: KithError? {
+      get {
+        registrar.access(self, keyPath: \.error)
+        return last.withLock { $0 }
+      }
+      set {
+        let isSame = last.withLock { last in
+          defer { last = newValue }
+          return last == nil && newValue == nil
+        }
+        if !isSame { registrar.withMutation(of: self, keyPath: \.error) {} }
+      }
+    }
   }
 
   /// The key.
   public let key: StoreKey<Value>
   /// The store.
   public let store: KeyValueStore
-  /// The observed ``store``, if the property was made with one.
-  private let observable: ObservableStore?
   private let onRefusal: (@Sendable (KithError) -> Void)?
   private let last = LastError()
 
@@ -53,23 +67,6 @@ public struct Stored<Value: StoreValue>: Sendable {
   ) {
     self.key = key
     self.store = store
-    observable = nil
-    self.onRefusal = onRefusal
-  }
-
-  /// Makes a property of a key that `withObservationTracking` follows.
-  ///
-  /// - Parameters:
-  ///   - key: The key.
-  ///   - store: The observed store of the key.
-  ///   - onRefusal: Called if the store refuses an assignment, on the thread that assigns.
-  public init(
-    _ key: StoreKey<Value>, in store: ObservableStore,
-    onRefusal: (@Sendable (KithError) -> Void)? = nil
-  ) {
-    self.key = key
-    self.store = store.store
-    observable = store
     self.onRefusal = onRefusal
   }
 
@@ -80,7 +77,7 @@ public struct Stored<Value: StoreValue>: Sendable {
   ///
   /// - Complexity: As for reading and writing the store.
   public var wrappedValue: Value {
-    get { if let observable { observable[key] } else { store[key] } }
+    get { store[key] }
     nonmutating set {
       do throws(KithError) {
         try set(newValue)
@@ -98,7 +95,7 @@ public struct Stored<Value: StoreValue>: Sendable {
         wrappedValue = value
       } else {
         let error = KithError.unreadable(key)
-        last.error.withLock { $0 = error }
+        last.error = error
         onRefusal?(error)
       }
     }
@@ -109,16 +106,16 @@ public struct Stored<Value: StoreValue>: Sendable {
   /// ```swift
   /// resetButton.isEnabled = !settings.$theme.isDefault
   /// ```
-  public var isDefault: Bool { observable?.isDefault(key) ?? store.isDefault(key) }
+  public var isDefault: Bool { store.isDefault(key) }
 
   /// Whether the key shows a value that its type cannot read; see
   /// ``KeyValueStore/isUnreadable(_:)``. Then assigning to a member is refused, and assigning a whole
   /// value replaces it. If the property is a local variable, Swift assigns the whole value also for a
   /// member.
-  public var isUnreadable: Bool { observable?.isUnreadable(key) ?? store.isUnreadable(key) }
+  public var isUnreadable: Bool { store.isUnreadable(key) }
 
   /// The reason why the last write was refused; nil after an accepted one.
-  public var error: KithError? { last.error.withLock { $0 } }
+  public var error: KithError? { last.error }
 
   /// Sets the value as an assignment does, but throws if the store refuses it.
   ///
@@ -140,10 +137,10 @@ public struct Stored<Value: StoreValue>: Sendable {
 
   private func write(_ body: (KeyValueStore) throws(KithError) -> Void) throws(KithError) {
     do throws(KithError) {
-      if let observable { try observable.write([Key(key.name)], body) } else { try body(store) }
-      last.error.withLock { $0 = nil }
+      try body(store)
+      last.error = nil
     } catch {
-      last.error.withLock { $0 = error }
+      last.error = error
       throw error
     }
   }

@@ -202,7 +202,7 @@ final class DialledConnection: DiallerHandshakeOwner {
     } else if isRefused {
       transport.dialler.failed(dial, .noRoom)
     } else {
-      transport.counters.update { $0.handshakeFailures += 1 }
+      transport.delegate.noted(.handshakeFailed)
       transport.dialler.failed(dial, .refused)
     }
   }

@@ -27,7 +27,7 @@ final class AcceptedConnection: ListenerHandshakeOwner {
   func accepts(ephemeral: TransportPublicKey) -> Bool {
     isStranger = false
     let isNew = transport.gate.accept(id, ephemeral: ephemeral)
-    if !isNew { transport.counters.update { $0.replays += 1 } }
+    if !isNew { transport.delegate.noted(.replayed) }
     return isNew
   }
 
@@ -54,7 +54,7 @@ final class AcceptedConnection: ListenerHandshakeOwner {
   }
 
   func failed(_ failure: ListenerHandshakeFailure) {
-    if !isRefused { transport.counters.update { $0.handshakeFailures += 1 } }
+    if !isRefused { transport.delegate.noted(.handshakeFailed) }
     if isStranger, failure == .wrongMessage { transport.delegate.strangerRefused(host) }
   }
 }

@@ -213,7 +213,7 @@ package final class PairingChannel: Sendable {
 extension PairingChannel: SessionSink {
   func opened(_ handler: SessionHandler, on channel: any Channel) {
     let opened = SessionLink(
-      channel: channel, handler: handler, counters: nil, linger: TimeAmount(linger))
+      channel: channel, handler: handler, linger: TimeAmount(linger))
     link.withLock { $0 = opened }
     ready(self)
   }

@@ -32,19 +32,19 @@ final class SessionLink: Sendable {
 
   private let channel: any Channel
   private let handler: NIOLoopBound<SessionHandler>
-  private let counters: TransportCounters?
+  private let delegate: (any TransportDelegate)?
   private let linger: TimeAmount
   private let queueLimit: Int
   private let outbox = Mutex(Outbox())
 
   /// Called on the event loop.
   init(
-    channel: any Channel, handler: SessionHandler, counters: TransportCounters?,
+    channel: any Channel, handler: SessionHandler, delegate: (any TransportDelegate)? = nil,
     linger: TimeAmount, queueLimit: Int = NetworkLimits.queuedBytes
   ) {
     self.channel = channel
     self.handler = NIOLoopBound(handler, eventLoop: channel.eventLoop)
-    self.counters = counters
+    self.delegate = delegate
     self.linger = linger
     self.queueLimit = queueLimit
   }
@@ -67,7 +67,7 @@ final class SessionLink: Sendable {
     }
     if isFirst { onLoop { $0.drain() } }
     if outcome == .overflow {
-      counters?.update { $0.overflows += 1 }
+      delegate?.noted(.overflowed)
       abort()
     }
     return outcome
@@ -187,7 +187,7 @@ final class SessionLink: Sendable {
         try handler.value.write(messages, written: written)
       } catch {
         // A message is over the limit, or the nonces are used up.
-        counters?.update { $0.protocolViolations += 1 }
+        delegate?.noted(.protocolViolated)
         abort()
       }
     }

@@ -22,7 +22,7 @@ final class TransportSession: SessionSink {
 
   func opened(_ handler: SessionHandler, on channel: any Channel) {
     let link = SessionLink(
-      channel: channel, handler: handler, counters: transport.counters,
+      channel: channel, handler: handler, delegate: transport.delegate,
       linger: TimeAmount(transport.configuration.lingerTimeout),
       queueLimit: transport.configuration.queueLimit)
     isOpen = true
@@ -55,7 +55,7 @@ final class TransportSession: SessionSink {
     else { return }
     limitedBytes += count
     if limitedBytes > NetworkLimits.membershipSessionBytes {
-      transport.counters.update { $0.protocolViolations += 1 }
+      transport.delegate.noted(.protocolViolated)
       transport.close(id, reason: .protocolViolation)
     }
   }
@@ -69,18 +69,12 @@ final class TransportSession: SessionSink {
   }
 
   func failed(_ error: FrameError) {
-    transport.counters.update { counters in
-      if error == .notAuthentic {
-        counters.decryptFailures += 1
-      } else {
-        counters.protocolViolations += 1
-      }
-    }
+    transport.delegate.noted(error == .notAuthentic ? .notAuthentic : .protocolViolated)
     transport.registry.withLock { $0.setCloseReason(.protocolViolation, of: id) }
   }
 
   func fellSilent() {
-    transport.counters.update { $0.silences += 1 }
+    transport.delegate.noted(.fellSilent)
     transport.registry.withLock { $0.setCloseReason(.silent, of: id) }
   }
 

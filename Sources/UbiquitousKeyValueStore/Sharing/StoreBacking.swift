@@ -14,7 +14,7 @@
     func value(forKey key: String) -> PropertyListValue? { store.value(forKey: key) }
     var values: [KeyValueStore.Key: PropertyListValue] { store.dictionary }
     func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
-      try store.set(value, forKey: key, gathers: true)
+      try store.setCoalesced(value, forKey: key)
     }
     func flush() throws(KithError) { try store.flush() }
     var changes: StoreChanges? { store.changes }

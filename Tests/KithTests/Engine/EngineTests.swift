@@ -147,14 +147,14 @@ struct EngineTests {
     fixture.engine.stopWriter()
   }
 
-  @Test func writesThatGatherAreOneCommitAfterAMoment() async throws {
+  @Test func coalescedWritesAreOneCommitAfterAMoment() async throws {
     let fixture = try EngineFixture()
     let (store, storage, engine) = (fixture.store, fixture.storage, fixture.engine)
     #expect(engine.beginRunning(link: NoLink()))
     async let writer: Void = engine.runWriter()
     defer { engine.stopWriter() }  // Also where the test fails: the writer is waited for.
     let before = storage.commits
-    for number in 0..<10 { try store.set(.integer(1), forKey: "k\(number)", gathers: true) }
+    for number in 0..<10 { try store.setCoalesced(.integer(1), forKey: "k\(number)") }
     #expect(store.keys.count == 10)
     // The writer has seen them, and waits for the clock, which stands still.
     let end = engine.clock().monotonicMilliseconds + Shell.gatheringMilliseconds
@@ -171,7 +171,7 @@ struct EngineTests {
     await writer
   }
 
-  @Test func gatheringEndsWhereSomebodyWaitsForTheDisk() async throws {
+  @Test func coalescingEndsIfSomebodyWaitsForTheDisk() async throws {
     let fixture = try EngineFixture()
     let (store, storage, engine) = (fixture.store, fixture.storage, fixture.engine)
     #expect(engine.beginRunning(link: NoLink()))
@@ -185,8 +185,8 @@ struct EngineTests {
     ]
     for end in ends {
       let before = storage.commits
-      try store.set(.integer(Int64(before)), forKey: "a", gathers: true)
-      try store.set(.integer(Int64(before)), forKey: "b", gathers: true)
+      try store.setCoalesced(.integer(Int64(before)), forKey: "a")
+      try store.setCoalesced(.integer(Int64(before)), forKey: "b")
       #expect(storage.commits == before)
       try await end()
       #expect(storage.commits == before + 1)

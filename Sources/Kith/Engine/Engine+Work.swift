@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import KithCore
 internal import KithCrypto
 
@@ -10,19 +11,49 @@ extension Engine {
 
   /// Does the shell's work until none is left, or another thread does it. While the node runs, it
   /// stops once `write` is settled; the writer does the rest.
-  func drain(until write: WriteID? = nil) {
+  func drain(until write: WriteID? = nil) { work(until: write) }
+
+  /// Does what is due at this time, and all work.
+  func keepTime() { work(keepsTime: true) }
+
+  /// Makes accepted writes durable, sends and keeps the time until ``stopWriter()``, on its own
+  /// thread, because fsync blocks and Swift's shared threads must not.
+  func runWriter() async {
+    await BlockingThread.run {
+      while let milliseconds = self.work(isWriter: true, keepsTime: true) {
+        if milliseconds > 0 {
+          _ = self.wakeup.wait(timeout: .now() + .milliseconds(Int(min(milliseconds, 60_000))))
+        }
+      }
+    }
+  }
+
+  /// Takes the lock once before the first piece of work, and once after each. Returns how long the
+  /// writer may sleep; nil: the node does not run any more.
+  @discardableResult
+  private func work(
+    until write: WriteID? = nil, isWriter: Bool = false, keepsTime: Bool = false
+  ) -> UInt64? {
     var outcome: Outcome?
     while true {
-      let (work, links, later) = state.withLock { state in
+      let isSynchronised = isWriter ? SystemClock.isSynchronised : nil
+      let (work, links, later, sleep) = state.withLock { state in
+        let now = clock()
         let links = state.links
         var later: [() -> Void] = []
         if let outcome { later = giveBack(outcome, links, &state) }
+        if keepsTime {
+          var effects = isSynchronised.map { state.note(isSynchronised: $0, at: now) } ?? []
+          effects += state.shell.wake(at: now)
+          later += state.show(effects, reporting: report)
+          state.resumeDue(at: now)
+        }
         let work = nextWork(&state, until: write, &later)
-        return (work, links, later)
+        return (work, links, later, isWriter ? state.sleep(from: now) : nil)
       }
       for run in later { run() }
       switch work {
-      case .idle, .busy: return
+      case .idle, .busy: return sleep
       case .round(let round): outcome = execute(round, over: links)
       case .reload: outcome = reload()
       }
@@ -193,5 +224,54 @@ extension Engine {
     guard missing > 0 else { return }
     meters.missing.increment(by: missing)
     report(.notStored(store: batch.store, count: missing))
+  }
+}
+
+extension Engine {
+  /// How often the writer reads the clock's status at least.
+  static let longestSleepMilliseconds: UInt64 = 30_000
+
+  /// Returns false if the node runs already or the engine is closed.
+  func beginRunning(link: any SessionLink) -> Bool {
+    state.withLock { state in
+      guard !state.isRunning, !state.shell.isClosed else { return false }
+      state.isRunning = true
+      state.links.node = link
+      return true
+    }
+  }
+
+  /// Ends ``runWriter()`` after its queued work.
+  func stopWriter() {
+    state.withLock { state in
+      state.isRunning = false
+      state.links.node = nil
+      state.shell.endGathering()
+    }
+    wakeup.signal()
+  }
+
+  func updateClockStatus() {
+    let isSynchronised = SystemClock.isSynchronised
+    perform(drainsHere: false) { state, effects in
+      effects = state.note(isSynchronised: isSynchronised, at: clock())
+    }
+  }
+}
+
+extension EngineState {
+  /// Tells the core the kernel's clock status, if it is new.
+  fileprivate mutating func note(isSynchronised: Bool, at now: Instant) -> [Effect] {
+    guard shell.clockStatus?.isSynchronised != isSynchronised else { return [] }
+    let status = Input.clockStatus(
+      isSynchronised: isSynchronised, hasHardware: SystemClock.hasHardware)
+    return (try? take(status, at: now)) ?? []
+  }
+
+  /// How long the writer may sleep; nil if the node does not run.
+  fileprivate mutating func sleep(from now: Instant) -> UInt64? {
+    let now = now.monotonicMilliseconds
+    sleepsUntilMilliseconds = min(now + Engine.longestSleepMilliseconds, wakesAtMilliseconds)
+    return isRunning ? sleepsUntilMilliseconds - min(now, sleepsUntilMilliseconds) : nil
   }
 }
