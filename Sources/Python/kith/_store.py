@@ -1,0 +1,353 @@
+"""A store, and its transactions."""
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from ctypes import byref, c_void_p
+from typing import Any, Optional, TypedDict, TypeVar, Union, TYPE_CHECKING
+
+from datetime import datetime
+
+from ._changes import Changes
+from ._errors import KithError, check
+from ._library import BODY, lib
+from ._values import Value, encoded_key, encoded_text, integer, new, take
+
+if TYPE_CHECKING:
+    from ._accounts import Accounts
+
+Result = TypeVar("Result")
+
+
+class Usage(TypedDict):
+    """What a store uses, and its limits."""
+
+    bytes: int
+    keys: int
+    policy: dict[str, int]
+
+
+class HiddenEntry(TypedDict):
+    """A write that the quota hides."""
+
+    key: str
+    value: Value
+    bytes: int
+    device: str
+    written: datetime
+
+
+class Refusal(TypedDict):
+    """A transaction that was accepted offline and did not fit later."""
+
+    number: int
+    reason: str
+    """"quota" or "initialSync"."""
+    written: datetime
+    writes: list[dict[str, Value]]
+    """Each has "key", and "value" unless it removed the key."""
+
+
+class SyncReport(TypedDict):
+    """Who has this device's writes."""
+
+    complete: list[str]
+    incomplete: list[str]
+    hasUnpublishedWrites: bool
+    isComplete: bool
+
+
+class _Values(MutableMapping[str, Value]):
+    """What a store and a transaction have in common."""
+
+    def _get(self, key: bytes) -> Any:
+        """The value; None if there is none."""
+        raise NotImplementedError
+
+    def snapshot(self, prefix: str = "") -> dict[str, Value]:
+        """The values of the keys with a prefix, all of one moment, by their whole keys."""
+        raise NotImplementedError
+
+    def __getitem__(self, key: str) -> Value:
+        # A key with a zero byte cannot be asked for, but another program may have written it.
+        value = self.snapshot().get(key) if "\0" in key else self._get(encoded_key(key))
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and self.get(key) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.snapshot())
+
+    def __len__(self) -> int:
+        return len(self.snapshot())
+
+
+class Transaction(_Values):
+    """Writes that are accepted together, or not at all.
+
+    It reads the store as it was when it began, with its own writes applied, and notes what it reads:
+    `len`, iteration and `snapshot` read all keys that they return. For one thread at a time.
+    """
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def _get(self, key: bytes) -> Any:
+        error = c_void_p()
+        return take(lib.kith_transaction_get(self._handle, key, byref(error)), error)
+
+    def snapshot(self, prefix: str = "") -> dict[str, Value]:
+        error = c_void_p()
+        text = encoded_key(prefix)
+        values: dict[str, Value] = take(
+            lib.kith_transaction_snapshot(self._handle, text, byref(error)), error)
+        return values
+
+    def __setitem__(self, key: str, value: Value) -> None:
+        self._set(encoded_key(key), new(value))
+
+    def __delitem__(self, key: str) -> None:
+        self[key]
+        self._set(encoded_key(key), None)
+
+    def _set(self, key: bytes, value: Optional[int]) -> None:
+        error = c_void_p()
+        lib.kith_transaction_set(self._handle, key, value, byref(error))
+        lib.kith_free(value)
+        check(error)
+
+    def expect(self, key: str, value: Optional[Value]) -> None:
+        """Raises `KithError` with "unexpectedValue" unless the key shows the value; None: shows none."""
+        error = c_void_p()
+        made = None if value is None else new(value)
+        lib.kith_transaction_expect(self._handle, encoded_key(key), made, byref(error))
+        lib.kith_free(made)
+        check(error)
+
+
+class _OwnTransaction(Transaction):
+    """A transaction of a `with` statement."""
+
+    def __init__(self, store: int) -> None:
+        error = c_void_p()
+        super().__init__(lib.kith_store_begin(store, byref(error)))
+        check(error)
+        self._free = weakref.finalize(self, lib.kith_free, self._handle)
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], *_: object) -> None:
+        error = c_void_p()
+        try:
+            if kind is None:
+                lib.kith_transaction_commit(self._handle, byref(error))
+                check(error)
+        finally:
+            self._free()
+
+
+class Store(_Values):
+    """A key-value space of the account, shared by all its devices: a mapping of `str` to values.
+
+    Reads come from memory. A write is visible at once and durable soon; `flush()` waits for that,
+    and a commit is durable on return. Any thread may use it.
+    """
+
+    def __init__(self, accounts: Accounts, handle: int, identifier: str) -> None:
+        self.accounts = accounts
+        """The accounts that the store is of."""
+        self.identifier = identifier
+        self._handle = handle
+        self._free = weakref.finalize(self, lib.kith_free, handle)
+
+    def __repr__(self) -> str:
+        return f"<kith.Store {self.identifier!r}>"
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def close(self) -> None:
+        """Closes the accounts, with all their stores; see `Accounts.close()`."""
+        self.accounts.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Reading.
+
+    def _get(self, key: bytes) -> Any:
+        error = c_void_p()
+        return take(lib.kith_store_get(self._handle, key, byref(error)), error)
+
+    def snapshot(self, prefix: str = "") -> dict[str, Value]:
+        error = c_void_p()
+        text = encoded_key(prefix)
+        values: dict[str, Value] = take(
+            lib.kith_store_snapshot(self._handle, text, byref(error)), error)
+        return values
+
+    def _keys(self) -> list[str]:
+        error = c_void_p()
+        keys: list[str] = take(lib.kith_store_keys(self._handle, byref(error)), error)
+        return keys
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys())
+
+    def __len__(self) -> int:
+        return len(self._keys())
+
+    # Writing.
+
+    def __setitem__(self, key: str, value: Value) -> None:
+        name, handle, error = encoded_key(key), self._handle, c_void_p()
+        if isinstance(value, bool):
+            lib.kith_store_set_bool(handle, name, value, byref(error))
+        elif isinstance(value, int):
+            lib.kith_store_set_integer(handle, name, integer(value), byref(error))
+        elif isinstance(value, float):
+            lib.kith_store_set_double(handle, name, value, byref(error))
+        elif isinstance(value, str) and "\0" not in value:
+            lib.kith_store_set_string(handle, name, encoded_text(value), byref(error))
+        else:
+            made = new(value)
+            lib.kith_store_set(handle, name, made, byref(error))
+            lib.kith_free(made)
+        check(error)
+
+    def __delitem__(self, key: str) -> None:
+        name = encoded_key(key)
+        if self._get(name) is None:
+            raise KeyError(key)
+        error = c_void_p()
+        lib.kith_store_remove(self._handle, name, byref(error))
+        check(error)
+
+    def flush(self) -> None:
+        """Blocks until all writes so far survive a crash."""
+        error = c_void_p()
+        lib.kith_store_flush(self._handle, byref(error))
+        check(error)
+
+    # Transactions.
+
+    def transaction(self) -> _OwnTransaction:
+        """A transaction for `with`, which commits at its end, or drops the writes if that is left by an
+        exception.
+
+        If another task, program or device changes meanwhile what it read, it writes nothing and
+        raises `Conflict`; `commit()` repeats itself then. Blocks until the writes are durable.
+        """
+        return _OwnTransaction(self._handle)
+
+    def commit(self, body: Callable[[Transaction], Result]) -> Result:
+        """Calls `body` with a transaction, commits its writes, and returns what it returns.
+
+        If others change meanwhile what it read, it is called again, at most 1,000 times: let it
+        compute, and act on what `commit` returns. If it raises, nothing is written. Blocks until
+        the writes are durable; with asyncio, use `asyncio.to_thread(store.commit, body)`.
+        """
+        results: list[Result] = []
+        failures: list[BaseException] = []
+
+        def call(handle: int, _: object) -> bool:
+            try:
+                results[:] = [body(Transaction(handle))]
+                return True
+            except BaseException as failure:  # which must not pass through C
+                failures.append(failure)
+                return False
+
+        error = c_void_p()
+        lib.kith_store_commit(self._handle, BODY(call), None, byref(error))
+        if failures:
+            lib.kith_free(error.value)
+            try:
+                raise failures[0]
+            finally:
+                failures.clear()  # it refers to this frame
+        check(error)
+        return results[0]
+
+    def update(  # type: ignore[override]
+        self, other: Union[Mapping[str, Value], Iterable[tuple[str, Value]]] = (), /, **members: Value
+    ) -> None:
+        """Sets several keys in one transaction."""
+        values = dict(other, **members)
+
+        def write(transaction: Transaction) -> None:
+            for key, value in values.items():
+                transaction[key] = value
+
+        self.commit(write)
+
+    def clear(self) -> None:
+        """Removes all keys in one transaction."""
+
+        def remove(transaction: Transaction) -> None:
+            for key in transaction:
+                transaction._set(encoded_key(key), None)
+
+        self.commit(remove)
+
+    # Changes.
+
+    def changes(self, *, own_writes: bool = False) -> Changes:
+        """The changes of others from now on: `async for change in store.changes()`.
+
+        Call it before you read, to miss none. At most 64 wait; then the newest are joined.
+        """
+        return Changes(self, self._handle, own_writes)
+
+    # What the node knows.
+
+    def usage(self) -> Usage:
+        """What the store uses, and its limits."""
+        return self._ask(lib.kith_store_usage)  # type: ignore[no-any-return]
+
+    def hidden_entries(self) -> list[HiddenEntry]:
+        """The newest writes that the quota hides."""
+        return self._ask(lib.kith_store_hidden_entries)  # type: ignore[no-any-return]
+
+    def refusals(self) -> list[Refusal]:
+        """The transactions that were accepted offline and did not fit later, until they are taken."""
+        return self._ask(lib.kith_store_refusals)  # type: ignore[no-any-return]
+
+    def take_refusals(self, through: int = 0) -> list[Refusal]:
+        """Removes the refusals up to a number (0: all), and returns them."""
+        return self._ask(lib.kith_store_take_refusals, through)  # type: ignore[no-any-return]
+
+    def history(self, key: Optional[str] = None, limit: int = 0) -> list[dict[str, Value]]:
+        """What a key (None: every key) showed before on this device, newest first: dictionaries with
+        "number", "key", "value", "ended" and "endedBy", as kith.h has them."""
+        name = None if key is None else encoded_key(key)
+        return self._ask(lib.kith_store_history, name, limit)  # type: ignore[no-any-return]
+
+    def undo(self, key: str, number: int = 0) -> Optional[dict[str, Value]]:
+        """Makes a key show a past value again (0: the newest), and returns that; None if there is none."""
+        return self._ask(lib.kith_store_undo, encoded_key(key), number)  # type: ignore[no-any-return]
+
+    def sync_report(self) -> SyncReport:
+        """Which devices have this device's writes."""
+        return self._ask(lib.kith_store_sync_report)  # type: ignore[no-any-return]
+
+    def wait_until_synced(self, timeout: float = 5, devices: int = 0) -> SyncReport:
+        """Blocks until so many other devices (0: all) have this device's writes, or the time is over."""
+        from ._accounts import Task
+
+        task = Task.begun(
+            lib.kith_store_wait_until_synced, self._handle, round(timeout * 1000), devices)
+        return task.finish()  # type: ignore[return-value]
+
+    def _ask(self, function: Any, *arguments: object) -> Any:
+        error = c_void_p()
+        return take(function(self._handle, *arguments, byref(error)), error)

@@ -1,0 +1,241 @@
+import gc
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import kith
+
+
+def test_a_store_is_a_mapping(store):
+    assert len(store) == 0 and list(store) == [] and "theme" not in store
+    store["theme"] = "dark"
+    store["size"] = 13
+    assert list(store) == ["size", "theme"] and len(store) == 2 and "theme" in store
+    assert dict(store) == store.snapshot() == {"size": 13, "theme": "dark"}
+    assert store.get("none", 5) == 5 and store.pop("size") == 13
+    assert store.setdefault("theme", "light") == "dark"
+    store.update({"a.x": 1}, b=[2])
+    store.update([("a.y", 3)])
+    assert store.snapshot("a.") == {"a.x": 1, "a.y": 3}
+    del store["b"]
+    for remove in (lambda: store["b"], lambda: store.__delitem__("b")):
+        with pytest.raises(KeyError):
+            remove()
+    store.clear()
+    assert store.snapshot() == {}
+
+
+def test_containers_are_copies(store):
+    store["list"] = [1]
+    store["list"].append(2)
+    assert store["list"] == [1]
+
+
+def test_values_last(tmp_path):
+    with kith.open("com.example.Test", tmp_path, sync=False) as store:
+        store["theme"] = "dark"
+        store.flush()
+    with kith.open("com.example.Test", tmp_path, sync=False) as store:
+        assert store["theme"] == "dark"
+
+
+def test_errors_have_codes(store):
+    with pytest.raises(kith.KithError) as raised:
+        store["big"] = "x" * 2_000_000
+    assert raised.value.code == "valueTooLarge" and raised.value.key == "big"
+    assert not isinstance(raised.value, kith.Conflict) and len(str(raised.value)) > 20
+    assert "big" not in store
+
+
+def test_a_policy_limits(tmp_path):
+    with kith.open("com.example.Test", tmp_path, policy=kith.Policy(keys=2), sync=False) as store:
+        assert store.usage()["policy"]["keys"] == 2
+        with pytest.raises(kith.KithError) as raised:
+            store.update(a=1, b=2, c=3)
+        assert raised.value.code == "quotaExceeded" and len(store) == 0
+        with pytest.raises(kith.KithError) as raised:
+            store.accounts.store("com.example.Test")
+        assert raised.value.code == "invalidPolicy"
+
+
+def test_closed(tmp_path):
+    store = kith.open("com.example.Test", tmp_path)
+    store["theme"] = "dark"
+    changes = store.changes()
+    store.close()
+    store.close()
+    assert store["theme"] == "dark"
+    assert list(changes) == []
+    with pytest.raises(kith.KithError) as raised:
+        store["theme"] = "light"
+    assert raised.value.code == "closed"
+
+
+def test_a_directory_that_cannot_be_used(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(kith.KithError) as raised:
+        kith.open(directory=tmp_path / "file")
+    assert raised.value.path and str(tmp_path) in str(raised.value)
+
+
+def test_the_usual_store(tmp_path, monkeypatch):
+    monkeypatch.delenv("KITH_STORE_IDENTIFIER", raising=False)
+    monkeypatch.setenv("KITH_DIRECTORY", str(tmp_path))
+    with kith.open(sync=False) as store:
+        assert store.identifier == "default"
+    monkeypatch.setenv("KITH_STORE_IDENTIFIER", "com.example.Other")
+    with kith.open(sync=False) as store:
+        assert store.identifier == "com.example.Other"
+
+
+def test_history(store):
+    store["theme"] = "dark"
+    store["theme"] = "light"
+    assert [past["value"] for past in store.history("theme", 1)] == ["dark"]
+    assert store.undo("theme")["value"] == "dark"
+    assert store["theme"] == "dark"
+    assert store.undo("none") is None
+    assert store.refusals() == store.take_refusals() == store.hidden_entries() == []
+
+
+# Transactions.
+
+
+def test_a_transaction_is_written_whole(store):
+    store["count"] = 1
+    with store.transaction() as t:
+        t["count"] = t["count"] + 1
+        t["list"] = [t["count"]]
+        assert dict(t) == {"count": 2, "list": [2]} and len(t) == 2 and "list" in t
+        assert store["count"] == 1
+        del t["list"]
+        assert "list" not in t
+        t["other"] = True
+    assert store.snapshot() == {"count": 2, "other": True}
+
+
+def test_an_exception_drops_it(store):
+    def fail(t):
+        t["count"] = 1
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        store.commit(fail)
+    with pytest.raises(ZeroDivisionError):
+        with store.transaction() as t:
+            fail(t)
+    assert len(store) == 0
+
+
+@pytest.mark.parametrize("read", [
+    lambda t: t.get("count"), lambda t: "count" in t, lambda t: t.snapshot("c"), len,
+    lambda t: t.expect("count", 1),
+])
+def test_a_conflict_is_raised(store, read):
+    store["count"] = 1
+    with pytest.raises(kith.Conflict) as raised:
+        with store.transaction() as t:
+            read(t)
+            store["count"] = 2
+            t["other"] = 1
+    assert raised.value.code == "conflict"
+    assert store.snapshot() == {"count": 2}
+
+
+def test_what_was_not_read_is_no_conflict(store):
+    with store.transaction() as t:
+        store["count"] = 2
+        t["count"] = 3
+    assert store["count"] == 3
+
+
+def test_commit_repeats_the_body(store):
+    seen = []
+
+    def body(t):
+        seen.append(t.get("count"))
+        if len(seen) == 1:
+            store["count"] = 5
+        t["count"] = t.get("count", 0) + 1
+        return t["count"]
+
+    assert store.commit(body) == 6
+    assert seen == [None, 5] and store["count"] == 6
+
+
+def test_expect(store):
+    store["owner"] = "laptop"
+    with pytest.raises(kith.KithError) as raised:
+        store.commit(lambda t: t.expect("owner", None))
+    assert raised.value.code == "unexpectedValue"
+    store.commit(lambda t: t.expect("owner", "laptop"))
+
+
+def test_no_update_of_several_threads_is_lost(store):
+    def count():
+        for _ in range(20):
+            store.commit(lambda t: t.__setitem__("count", t.get("count", 0) + 1))
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store["count"] == 80
+
+
+# The process.
+
+
+def test_a_forked_child_is_told(store):
+    store["theme"] = "dark"
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            store["theme"]
+        except RuntimeError as error:
+            status = 0 if "spawn" in str(error) else 2
+        os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert store["theme"] == "dark"
+
+
+def test_nothing_is_kept(store):
+    """Handles are numbers: the library finds a freed one, and those that are left count up."""
+    def use():
+        store["value"] = {"list": [1, "two", b"three"]}
+        store["value"]
+        with pytest.raises(kith.KithError):
+            store["value"] = [1, object()]
+        with pytest.raises(ValueError):
+            with store.transaction() as t:
+                raise ValueError
+        store.changes().close()
+
+    use()
+    gc.collect()
+    before = resident()
+    for _ in range(2_000):
+        use()
+    gc.collect()
+    assert resident() - before < 8 << 20
+
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_program_that_just_ends_loses_nothing(tmp_path):
+    program = (
+        "import kith, sys\n"
+        "store = kith.open('com.example.Test', sys.argv[1])\n"
+        "changes = store.changes()\n"
+        "for n in range(100): store['count'] = n\n")
+    subprocess.run([sys.executable, "-c", program, tmp_path], check=True, timeout=60)
+    with kith.open("com.example.Test", tmp_path, sync=False) as store:
+        assert store["count"] == 99
