@@ -31,45 +31,49 @@ def test_transactions(store):
     assert store.snapshot() == {"bought": True, "credits": 7}
 
 
-def test_changes(pair, capsys):
+def test_changes(pair):
     laptop, desktop = pair
     (block,) = [block for block in blocks if "async for" in block]
-    names = {"asyncio": asyncio, "store": desktop}
-    body = "".join(f"    {line}\n" for line in block.splitlines())
-    exec(f"async def main():\n{body}            return\n", names)
+    printed = []
 
-    async def both():
-        watching = asyncio.create_task(names["main"]())
+    async def main():
+        def end(*words):
+            printed.append(words)
+            watching.cancel()
+
+        names = {"print": end}
+        exec(block, names)
+        watching = asyncio.create_task(names["watch"](desktop))
         await asyncio.sleep(0)
         laptop["theme"] = "dark"
-        await watching
+        await asyncio.wait([watching], timeout=30)
 
-    asyncio.run(both())
-    assert capsys.readouterr().out == "Reason.EXTERNAL_CHANGE ('theme',) dark\n"
+    asyncio.run(main())
+    assert printed == [(kith.Reason.EXTERNAL_CHANGE, ("theme",), "dark")]
 
 
-def test_the_example(pair):
+def test_the_example(tmp_path, pair):
     laptop, desktop = pair
-    listening = desktop.accounts.status()["listening"]
-    directories = [known.accounts.known()[0]["directory"] for known in pair]
-    laptop.close()
-    environment = dict(os.environ, PEERS=" ".join(listening))
+    peers = " ".join(desktop.accounts.status()["listening"])
+    laptop.close()  # the example opens it
 
-    def run(device, *arguments):
-        return [sys.executable, root / "Examples/python/editor.py", device, *arguments]
+    def command(*arguments):
+        return [sys.executable, root / "Examples/python/editor.py", *arguments]
 
-    example = pathlib.Path(directories[0]).parents[1]
-    lines = queue.Queue()
     watching = subprocess.Popen(
-        run(desktop_directory(directories[1]), "watch", "theme"), stdout=subprocess.PIPE, text=True)
-    threading.Thread(target=lambda: [lines.put(line) for line in watching.stdout]).start()
-    assert lines.get(timeout=30) == "watching: None\n"
-    subprocess.run(
-        run(example, "set", "theme", '"dark"'), env=environment, check=True, timeout=60)
-    assert lines.get(timeout=30) == "externalChange: dark\n"
-    watching.terminate()
-    watching.wait()
-
-
-def desktop_directory(directory):
-    return pathlib.Path(directory).parents[1]
+        command(tmp_path / "desktop", "watch", "theme"), stdout=subprocess.PIPE, text=True)
+    try:
+        lines = queue.Queue()
+        threading.Thread(target=lambda: [lines.put(line) for line in watching.stdout]).start()
+        assert lines.get(timeout=30) == "watching: None\n"
+        said = subprocess.run(
+            command(tmp_path / "laptop", "set", "theme", '"dark"'), env=dict(os.environ, PEERS=peers),
+            stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout
+        assert said == "1 other devices have it\n"
+        assert lines.get(timeout=30) == "externalChange: dark\n"
+        for count in (1, 2):
+            said = subprocess.check_output(command(tmp_path / "desktop", "count"), text=True, timeout=60)
+            assert said == f"count: {count}\n"
+    finally:
+        watching.terminate()
+        watching.wait()
