@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Calls per second of the module, on a store in a directory of its own. `Tests/python speed` runs it."""
+import subprocess
 import sys
 import tempfile
 import time
@@ -47,6 +48,30 @@ def main():
             repeat(lambda _: store.commit(
                 lambda t: t.__setitem__("count", t.get("count", 0) + 1))))
         store.flush()
+    attached()
+
+
+def attached():
+    """The same, if another program has the directory open."""
+    program = "import kith, sys; store = kith.open('x', sys.argv[1], port=0); print(); input()"
+    with tempfile.TemporaryDirectory() as directory, subprocess.Popen(
+        [sys.executable, "-c", program, directory], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as other:
+        other.stdout.readline()
+        with kith.open("com.example.Speed", directory) as store:
+            store["count"] = 0
+
+            def get(calls):
+                for _ in range(calls):
+                    store["count"]
+
+            def put(calls):
+                for number in range(calls):
+                    store["count"] = number
+
+            measure("get an integer, attached", 20_000, get)
+            measure("set an integer, attached", 2_000, put)
+        other.communicate(b"\n")
 
 
 if __name__ == "__main__":
