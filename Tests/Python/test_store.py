@@ -204,25 +204,32 @@ def test_a_forked_child_is_told(store):
     assert store["theme"] == "dark"
 
 
-def test_nothing_is_kept(store):
-    """Handles are numbers: the library finds a freed one, and those that are left count up."""
-    def use():
-        store["value"] = {"list": [1, "two", b"three"]}
+def test_nothing_is_kept(tmp_path):
+    """A value, an error, a transaction or a change that is not freed stays in the library."""
+    def use(store, changes):
+        store["value"] = {"list": [1, "two", bytes(10_000)]}
         store["value"]
+        changes.wait(0)
         with pytest.raises(kith.KithError):
-            store["value"] = [1, object()]
+            store["value"] = [bytes(10_000), object()]
+        with pytest.raises(kith.KithError):
+            store[""] = 1
         with pytest.raises(ValueError):
             with store.transaction() as t:
+                t["value"] = bytes(10_000)
                 raise ValueError
         store.changes().close()
 
-    use()
-    gc.collect()
-    before = resident()
-    for _ in range(2_000):
-        use()
-    gc.collect()
-    assert resident() - before < 8 << 20
+    with kith.open("com.example.Test", tmp_path, history=False, sync=False) as store, \
+            store.changes(own_writes=True) as changes:
+        for _ in range(100):
+            use(store, changes)
+        gc.collect()
+        before = resident()
+        for _ in range(500):
+            use(store, changes)
+        gc.collect()
+        assert resident() - before < 1 << 20
 
 
 def resident():
