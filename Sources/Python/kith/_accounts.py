@@ -213,16 +213,20 @@ class Accounts:
         return take(function(self._handle, byref(error)), error)
 
 
-def open(  # noqa: A001 as kith.open()
+def open(
     store: Optional[str] = None, directory: Union[str, os.PathLike[str], None] = None, *,
-    policy: Optional[Policy] = None, **options: Any,
+    policy: Optional[Policy] = None, hosts: Sequence[str] = (), peers: Sequence[str] = (),
+    port: Optional[int] = None, discovery: bool = True, history: Optional[bool] = None,
+    log: bool = False, passphrase: Optional[str] = None, sync: bool = True,
 ) -> Store:
     """Opens a store, and exchanges with the account's other devices while it is open.
 
     store: such as "com.example.Editor"; None: KITH_STORE_IDENTIFIER, or "default", as for `kith`.
     The other arguments are those of `Accounts` and `Accounts.store()`. `Store.close()` closes all.
     """
-    accounts = Accounts(directory, **options)
+    accounts = Accounts(
+        directory, hosts=hosts, peers=peers, port=port, discovery=discovery, history=history,
+        log=log, passphrase=passphrase, sync=sync)
     try:
         return accounts.store(store or os.environ.get("KITH_STORE_IDENTIFIER") or "default", policy)
     except BaseException:
