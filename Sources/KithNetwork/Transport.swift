@@ -88,7 +88,7 @@ package final class Transport: Sendable {
     }
     guard isNew else { return }
     logger.warning(
-      "no room for a further connection; accepting pauses until there is some",
+      "no resources for a further connection; accepting pauses until there are",
       metadata: ["error": "\(error.words)"])
   }
 
@@ -284,7 +284,7 @@ package protocol TransportDelegate: AnyObject, Sendable {
   /// The transport fills in the version.
   func hello() -> Hello
   /// Called if a connection's first message is under none of the keys, with its host.
-  func strangerRefused(_ host: String)
+  func unauthenticatedRefused(_ host: String)
   /// Called when a call of an address has ended; see ``Transport/dialledAddresses``.
   func dialEnded()
   /// Called on any thread, possibly often; for counting.

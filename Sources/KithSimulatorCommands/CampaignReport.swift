@@ -12,10 +12,10 @@ struct CampaignReport {
     parts += summary.failures.map { failure($0, style) }
     let verdict =
       summary.failures.isEmpty
-      ? style(.good, "every promise held in \(Humane.count(summary.runs, "run"))")
+      ? style(.good, "every promise held in \(Format.count(summary.runs, "run"))")
       : style(
         .bad,
-        "\(Humane.count(summary.failures.count, "run")) of \(Humane.count(summary.runs)) broke a promise"
+        "\(Format.count(summary.failures.count, "run")) of \(Format.count(summary.runs)) broke a promise"
       )
     return (parts + [verdict]).joined(separator: "\n\n")
   }
@@ -23,7 +23,7 @@ struct CampaignReport {
   private var faults: Table {
     var table = Table([("FAULT", .left), ("RUNS WITH IT", .right)])
     for fault in Fault.allCases {
-      table.add([.init(fault.rawValue), .init(Humane.count(summary.faults[fault] ?? 0))])
+      table.add([.init(fault.rawValue), .init(Format.count(summary.faults[fault] ?? 0))])
     }
     return table
   }
@@ -31,7 +31,7 @@ struct CampaignReport {
   private var happenings: Table {
     var table = Table([("WHAT HAPPENED", .left), ("TIMES", .right)])
     for (what, count) in summary.tally.counts.sorted(by: { $0.key < $1.key }) {
-      table.add([.init(what), .init(Humane.count(count))])
+      table.add([.init(what), .init(Format.count(count))])
     }
     return table
   }
@@ -41,17 +41,17 @@ struct CampaignReport {
     let last = campaign.firstSeed + UInt64(max(0, summary.runs - 1))
     var table = Table()
     table.add(["seeds", "\(campaign.firstSeed) to \(last)"])
-    table.add(["time", .init(Humane.duration(seconds: seconds))])
-    table.add(["rate", "\(Humane.decimals(Double(summary.runs) / seconds, 1)) seeds a second"])
+    table.add(["time", .init(Format.duration(seconds: seconds))])
+    table.add(["rate", "\(Format.decimals(Double(summary.runs) / seconds, 1)) seeds a second"])
     table.add([
       "virtual time",
       .init(
-        "\(Humane.decimals(summary.deviceHours, 1)) device-hours, "
-          + "\(Humane.decimals(summary.deviceHours / seconds * 60, 1)) a minute"),
+        "\(Format.decimals(summary.deviceHours, 1)) device-hours, "
+          + "\(Format.decimals(summary.deviceHours / seconds * 60, 1)) a minute"),
     ])
-    table.add(["events", .init(Humane.count(summary.events))])
+    table.add(["events", .init(Format.count(summary.events))])
     let convergence = Double(summary.tally.longestConvergence) / 1e6
-    table.add(["slowest convergence", "\(Humane.decimals(convergence, 1)) virtual seconds"])
+    table.add(["slowest convergence", "\(Format.decimals(convergence, 1)) virtual seconds"])
     return table
   }
 
@@ -59,7 +59,7 @@ struct CampaignReport {
     let seed = result.schedule.seed
     return """
       \(style(.bad, "seed \(seed)")): \(result.violation?.description ?? "")
-        \(Humane.count(result.schedule.setup.devices, "device")), \
+        \(Format.count(result.schedule.setup.devices, "device")), \
       \(result.schedule.setup.faults.map(\.rawValue).joined(separator: ", "))
         again:    kith-sim replay \(seed)\(arguments)
         shorter:  kith-sim shrink \(seed)\(arguments)

@@ -53,9 +53,9 @@ struct CarrierLoadCommand: ParsableCommand {
       table.add(
         [
           "\(result.setup.devices)", "\(work.lists)", "\(work.gets)", "\(work.puts)",
-          "\(work.deletes)", Humane.bytes(work.bytesGot), Humane.bytes(work.bytesPut),
+          "\(work.deletes)", Format.bytes(work.bytesGot), Format.bytes(work.bytesPut),
           "\(result.idleDay.requests)", "\(result.objects)", "\(result.mostObjects)",
-          Humane.bytes(result.bytes), Humane.bytes(result.mostBytes),
+          Format.bytes(result.bytes), Format.bytes(result.mostBytes),
           "\(result.medianMilliseconds)", "\(result.longestMilliseconds)",
         ].map { Table.Cell($0) })
     }

@@ -26,9 +26,9 @@ struct ReplayCommand: ParsableCommand {
     table.add(["faults", .init(schedule.setup.faults.map(\.rawValue).joined(separator: ", "))])
     table.add(["actions", "\(schedule.actionCount) in \(schedule.phases.count) phases"])
     table.add([
-      "virtual time", "\(Humane.decimals(Double(result.microseconds) / 1e6, 1)) s",
+      "virtual time", "\(Format.decimals(Double(result.microseconds) / 1e6, 1)) s",
     ])
-    table.add(["events", .init(Humane.count(result.events))])
+    table.add(["events", .init(Format.count(result.events))])
     table.add(["trace", .init(result.trace)])
     try console.data(table.text(style))
     guard let violation = result.violation else {

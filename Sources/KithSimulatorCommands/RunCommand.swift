@@ -64,13 +64,13 @@ private final class CampaignProgress {
     let now = ContinuousClock.now
     guard isShown, now - last > .milliseconds(100) else { return }
     last = now
-    let total = campaign.seeds.map { "/\(Humane.count($0))" } ?? ""
+    let total = campaign.seeds.map { "/\(Format.count($0))" } ?? ""
     let seconds = max(0.001, summary.duration / .seconds(1))
     let line =
-      "\(Humane.count(summary.runs))\(total) seeds · "
-      + "\(Humane.decimals(Double(summary.runs) / seconds, 1))/s · "
-      + "\(Humane.decimals(summary.deviceHours / seconds * 60, 1)) device-hours/min · "
-      + Humane.count(summary.failures.count, "failure")
+      "\(Format.count(summary.runs))\(total) seeds · "
+      + "\(Format.decimals(Double(summary.runs) / seconds, 1))/s · "
+      + "\(Format.decimals(summary.deviceHours / seconds * 60, 1)) device-hours/min · "
+      + Format.count(summary.failures.count, "failure")
     console.prompt("\r\u{1B}[K" + String(line.prefix(Terminal.columns - 1)))
   }
 

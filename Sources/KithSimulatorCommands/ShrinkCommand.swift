@@ -45,10 +45,10 @@ struct ShrinkCommand: ParsableCommand {
       \(schedule.setup.devices) devices \(shrinker.schedule.setup.devices), in \(shrinker.runs) runs
       """)
     for (number, phase) in shrinker.schedule.phases.enumerated() {
-      let seconds = Humane.decimals(Double(phase.microseconds) / 1e6, 3)
+      let seconds = Format.decimals(Double(phase.microseconds) / 1e6, 3)
       try console.data("phase \(number + 1), \(seconds) s:")
       for action in phase.actions {
-        try console.data("  \(Humane.decimals(Double(action.at) / 1e6, 3)) s  \(action.words)")
+        try console.data("  \(Format.decimals(Double(action.at) / 1e6, 3)) s  \(action.words)")
       }
     }
     try console.data("again:  kith-sim replay \(path)")

@@ -54,7 +54,7 @@ struct SpreadCommand: ParsableCommand {
           "\(hops.map(\.median).max() ?? 0) (\(hops.map(\.most).max() ?? 0))",
           "\(result.changes.compactMap(\.spreadMilliseconds).max() ?? 0)",
           "\(result.changes.compactMap(\.knownMilliseconds).max() ?? 0)",
-          "\(Humane.decimals(Double(mean(\.duplicates)) / Double(max(1, count - 1)), 1))",
+          "\(Format.decimals(Double(mean(\.duplicates)) / Double(max(1, count - 1)), 1))",
           "\(mean { $0.changes.messages + $0.progress.messages })", "\(bytes)", "\(bytes / count)",
           "\(words)", "\(words / count)",
         ].map { Table.Cell($0) })

@@ -153,7 +153,7 @@ final class Pairing: Sendable {
       self.changed.raise()
     } onJoinRequest: { candidate in
       let status = try? await node.status()
-      let notice = SharedNames.notice(
+      let notice = DuplicateNames.notice(
         candidate.name, candidate.fingerprint, among: status?.devices ?? [])
       let own = status?.device.map { Fingerprint(of: $0).description } ?? ""
       return await self.ask(.inviter, candidate, own, notice: notice, number)

@@ -65,7 +65,7 @@ final class ReplicaNode: TransportOwner {
     state.withLock { $0.replica.keyring.newestFirst.map { SharedPresharedKey($0.psk.copy()) } }
   }
 
-  func strangerRefused(_ host: String) {}
+  func unauthenticatedRefused(_ host: String) {}
 
   func noted(_ event: TransportEvent) { state.withLock { $0.events[event, default: 0] += 1 } }
   func count(of event: TransportEvent) -> Int { state.withLock { $0.events[event] ?? 0 } }

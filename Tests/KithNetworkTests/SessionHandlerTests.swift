@@ -96,7 +96,7 @@ struct SessionHandlerTests {
 
   /// Bytes are unsent until the kernel has them: only then there is room for others.
   @Test func bytesAreUnsentUntilTheKernelHasThem() {
-    let link = SessionLink(
+    let link = SessionChannel(
       channel: channel, handler: handler, linger: .seconds(1),
       queueLimit: 1 << 20)
     let message = [UInt8](repeating: 1, count: 600_000)

@@ -72,7 +72,7 @@ final class TestNode: TransportOwner {
       rosterDigest: Digest256(storage: Bytes32()), port: 0)
   }
 
-  func strangerRefused(_ host: String) { state.withLock { $0.strangers.append(host) } }
+  func unauthenticatedRefused(_ host: String) { state.withLock { $0.strangers.append(host) } }
 
   func sessionOpened(_ id: SessionID, _ peer: SessionPeer) {
     state.withLock {

@@ -91,7 +91,7 @@ import Testing
     let port = try #require(invitation.addresses.first?.split(separator: ":").last)
     try await FaultyProxy.with(target: try #require(Int(port))) { proxy in
       var options = Node.JoinOptions()
-      options.patience = .milliseconds(200)
+      options.timeout = .milliseconds(200)
       _ = try await Node.join(
         directory: directory, name: "phone", code: invitation.token,
         address: "127.0.0.1:\(proxy.port)", options: options,

@@ -77,7 +77,7 @@ struct TableTests {
     (1_048_576, "1.0 MiB"), (33_554_432, "32.0 MiB"), (.max, "8388608.0 TiB"),
   ])
   func sizes(bytes: Int, text: String) {
-    #expect(Humane.bytes(bytes) == text)
+    #expect(Format.bytes(bytes) == text)
   }
 
   @Test(arguments: [
@@ -85,7 +85,7 @@ struct TableTests {
     (0.25, "250 ms"), (12.345, "12.35 s"),
   ])
   func durations(seconds: Double, text: String) {
-    #expect(Humane.duration(seconds: seconds) == text)
+    #expect(Format.duration(seconds: seconds) == text)
   }
 
   @Test(
@@ -94,18 +94,18 @@ struct TableTests {
       (90_000_000, "1 day ago"), (864_000_000, "10 days ago"),
     ] as [(UInt64, String)])
   func times(ago: UInt64, text: String) {
-    #expect(Humane.ago(1_000_000_000_000 - ago, now: 1_000_000_000_000) == text)
+    #expect(Format.ago(1_000_000_000_000 - ago, now: 1_000_000_000_000) == text)
   }
 
   @Test func numbers() {
-    #expect(Humane.count(1_234_567) == "1,234,567")
-    #expect(Humane.count(-1_000) == "-1,000")
-    #expect(Humane.count(1, "key") == "1 key")
-    #expect(Humane.count(264, "key") == "264 keys")
-    #expect(Humane.percent(1, of: 1_000_000) == "1 %")
-    #expect(Humane.percent(0, of: 10) == "0 %")
-    #expect(Humane.decimals(-0.04, 1) == "0.0")
-    #expect(Humane.decimals(2.345, 2) == "2.35")
+    #expect(Format.count(1_234_567) == "1,234,567")
+    #expect(Format.count(-1_000) == "-1,000")
+    #expect(Format.count(1, "key") == "1 key")
+    #expect(Format.count(264, "key") == "264 keys")
+    #expect(Format.percent(1, of: 1_000_000) == "1 %")
+    #expect(Format.percent(0, of: 10) == "0 %")
+    #expect(Format.decimals(-0.04, 1) == "0.0")
+    #expect(Format.decimals(2.345, 2) == "2.35")
   }
 
   @Test func `texts of other devices cannot move the cursor`() {

@@ -9,7 +9,7 @@ import Testing
 extension IdentityTests {
   /// A program of Apple's class on real accounts, in a directory of its own.
   private struct Program {
-    let hub: Hub
+    let shared: SharedStore
     let accounts: Accounts
     let store: NSUbiquitousKeyValueStore
 
@@ -25,12 +25,12 @@ extension IdentityTests {
       }
       accounts = try Accounts(settings.accounts)
       let store = try accounts.store(settings.storeIdentifier.rawValue)
-      hub = Hub { [accounts, logger = settings.accounts.logger] in
+      shared = SharedStore { [accounts, logger = settings.accounts.logger] in
         .init(
-          backing: StoreBacking(store: store, accounts: accounts), accounts: .success(accounts),
+          backend: KithBackend(store: store, accounts: accounts), accounts: .success(accounts),
           logger: logger)
       }
-      self.store = NSUbiquitousKeyValueStore(hub: hub)
+      self.store = NSUbiquitousKeyValueStore(shared: shared)
     }
   }
 
@@ -47,7 +47,7 @@ extension IdentityTests {
     try await withDirectory { directory in
       let program = try Program(directory + "/program")
       let store = program.store
-      #expect(program.hub.identityToken == nil)
+      #expect(program.shared.identityToken == nil)
       store.set("dark", forKey: "theme")
       #expect(store.synchronize())
       let heard = Heard(store)
@@ -60,7 +60,7 @@ extension IdentityTests {
 
       _ = try await program.accounts.createAccount(name: "laptop")
       await identityChanges.next()
-      let first = try #require(program.hub.identityToken)
+      let first = try #require(program.shared.identityToken)
       // The values that were written before are the account's first data.
       #expect(store.string(forKey: "theme") == "dark")
       #expect(store.synchronize())
@@ -68,7 +68,7 @@ extension IdentityTests {
 
       try await program.accounts.signOut()
       await identityChanges.next()
-      #expect(program.hub.identityToken == nil)
+      #expect(program.shared.identityToken == nil)
       #expect(store.object(forKey: "theme") == nil)
       #expect(store.synchronize())
       try await eventually {
@@ -79,7 +79,7 @@ extension IdentityTests {
       #expect(!account.isSignedIn)
       _ = try await program.accounts.createAccount(name: "other")
       await identityChanges.next()
-      let other = try #require(program.hub.identityToken)
+      let other = try #require(program.shared.identityToken)
       #expect(!other.isEqual(first))
       #expect(store.object(forKey: "theme") == nil)
     }

@@ -7,8 +7,8 @@ import Testing
 /// The signed-in account. One test after the other: notifications about it name no object.
 @Suite(.serialized) struct IdentityTests {
   @Test func `a switch of accounts is told apart from what the store shows`() async throws {
-    let backing = FakeBacking()
-    let store = NSUbiquitousKeyValueStore.on(backing)
+    let backend = FakeBackend()
+    let store = NSUbiquitousKeyValueStore.on(backend)
     #expect(store.synchronize())
     let (told, continuation) = AsyncStream<Bool>.makeStream()
     let token = NotificationCenter.default.addObserver(
@@ -16,14 +16,14 @@ import Testing
     ) { continuation.yield($0.object == nil && ($0.userInfo ?? [:]).isEmpty) }
     defer { NotificationCenter.default.removeObserver(token) }
     var iterator = told.makeAsyncIterator()
-    backing.signIn(nil)
-    backing.signIn(nil)
-    backing.signIn(.test(1))
+    backend.signIn(nil)
+    backend.signIn(nil)
+    backend.signIn(.test(1))
     #expect(await iterator.next() == true)
-    backing.signIn(.test(1))
-    backing.signIn(.test(2))
+    backend.signIn(.test(1))
+    backend.signIn(.test(2))
     #expect(await iterator.next() == true)
-    backing.signIn(nil)
+    backend.signIn(nil)
     #expect(await iterator.next() == true)
     // None was told for the account that stayed: this is the next one.
     continuation.finish()
@@ -31,20 +31,20 @@ import Testing
   }
 
   @Test func `the identity's token is the account's, compares and can be archived`() throws {
-    let backing = FakeBacking()
-    let hub = Hub.on(backing)
-    #expect(NSUbiquitousKeyValueStore(hub: hub).synchronize())
-    #expect(hub.identityToken == nil)
-    backing.signIn(.test(1))
-    let token = try #require(hub.identityToken)
-    #expect(token.isEqual(hub.identityToken))
+    let backend = FakeBackend()
+    let shared = SharedStore.on(backend)
+    #expect(NSUbiquitousKeyValueStore(shared: shared).synchronize())
+    #expect(shared.identityToken == nil)
+    backend.signIn(.test(1))
+    let token = try #require(shared.identityToken)
+    #expect(token.isEqual(shared.identityToken))
     let archived = try NSKeyedArchiver.archivedData(
       withRootObject: token, requiringSecureCoding: true)
     let back = try NSKeyedUnarchiver.unarchivedObject(ofClass: NSData.self, from: archived)
     #expect(token.isEqual(back))
-    backing.signIn(.test(2))
-    #expect(!token.isEqual(hub.identityToken))
-    backing.signIn(nil)
-    #expect(hub.identityToken == nil)
+    backend.signIn(.test(2))
+    #expect(!token.isEqual(shared.identityToken))
+    backend.signIn(nil)
+    #expect(shared.identityToken == nil)
   }
 }

@@ -58,8 +58,8 @@ import Testing
   }
 
   @Test func `reasons and keys read in every way that programs read them`() async throws {
-    let backing = FakeBacking()
-    let store = NSUbiquitousKeyValueStore.on(backing)
+    let backend = FakeBackend()
+    let store = NSUbiquitousKeyValueStore.on(backend)
     #expect(store.synchronize())
     let (infos, continuation) = AsyncStream<[Bool]>.makeStream()
     let token = NotificationCenter.default.addObserver(
@@ -75,7 +75,7 @@ import Testing
       ])
     }
     defer { NotificationCenter.default.removeObserver(token) }
-    backing.tell(
+    backend.tell(
       KeyValueStore.Change(
         reason: .initialSyncChange,
         items: [
@@ -86,14 +86,14 @@ import Testing
   }
 
   @Test func `each reason of a change is the reason of Apple's class`() async throws {
-    let backing = FakeBacking()
-    let store = NSUbiquitousKeyValueStore.on(backing)
+    let backend = FakeBackend()
+    let store = NSUbiquitousKeyValueStore.on(backend)
     #expect(store.synchronize())
     let heard = Heard(store)
     let reasons: [KeyValueStore.ChangeReason] = [
       .externalChange, .initialSyncChange, .quotaViolationChange, .accountChange,
     ]
-    for reason in reasons { backing.tell(KeyValueStore.Change(reason: reason, items: [])) }
+    for reason in reasons { backend.tell(KeyValueStore.Change(reason: reason, items: [])) }
     try await eventually { heard.all.count == 4 }
     #expect(heard.reasons == [0, 1, 2, 3])
   }
@@ -146,11 +146,11 @@ import Testing
   }
 
   @Test func `keys whose writes lost are told too, each once`() async throws {
-    let backing = FakeBacking()
-    let store = NSUbiquitousKeyValueStore.on(backing)
+    let backend = FakeBackend()
+    let store = NSUbiquitousKeyValueStore.on(backend)
     #expect(store.synchronize())
     let heard = Heard(store)
-    backing.tell(
+    backend.tell(
       KeyValueStore.Change(
         reason: .initialSyncChange, items: [.init(key: "b", old: 1, new: 2)],
         superseded: ["a", "b"]))
@@ -173,19 +173,19 @@ import Testing
   }
 
   @Test func `each live object is told once, and none is kept alive`() async throws {
-    let backing = FakeBacking()
-    let hub = Hub.on(backing)
-    let first = NSUbiquitousKeyValueStore(hub: hub)
-    let second = NSUbiquitousKeyValueStore(hub: hub)
+    let backend = FakeBackend()
+    let shared = SharedStore.on(backend)
+    let first = NSUbiquitousKeyValueStore(shared: shared)
+    let second = NSUbiquitousKeyValueStore(shared: shared)
     weak var third: NSUbiquitousKeyValueStore?
     do {
-      let passing = NSUbiquitousKeyValueStore(hub: hub)
+      let passing = NSUbiquitousKeyValueStore(shared: shared)
       third = passing
       #expect(passing.synchronize())
     }
     #expect(third == nil)
     let (one, two) = (Heard(first), Heard(second))
-    backing.tell(
+    backend.tell(
       KeyValueStore.Change(reason: .externalChange, items: [.init(key: "a", old: nil, new: 1)]))
     try await eventually { !one.all.isEmpty && !two.all.isEmpty }
     #expect(one.all == [.init(object: ObjectIdentifier(first), reason: 0, keys: ["a"])])
@@ -193,8 +193,10 @@ import Testing
   }
 
   @Test func `objects on the same data see each other's writes`() {
-    let hub = Hub.on(FakeBacking())
-    let (one, two) = (NSUbiquitousKeyValueStore(hub: hub), NSUbiquitousKeyValueStore(hub: hub))
+    let shared = SharedStore.on(FakeBackend())
+    let (one, two) = (
+      NSUbiquitousKeyValueStore(shared: shared), NSUbiquitousKeyValueStore(shared: shared)
+    )
     one.set("a", forKey: "k")
     #expect(two.string(forKey: "k") == "a")
     #expect(one != two)

@@ -67,28 +67,29 @@ import Testing
 
   @Test func `a key beyond its limit ends a program that asked for it`() async {
     await #expect(processExitsWith: .failure) {
-      let hub = Hub {
+      let shared = SharedStore {
         .init(
-          backing: MemoryBacking(because: KithError(.missing, "none")), trapsOnInvalidKeys: true,
+          backend: MemoryBackend(because: KithError(.missing, "none")), trapsOnInvalidKeys: true,
           logger: .init(label: "test"))
       }
-      NSUbiquitousKeyValueStore(hub: hub).set(Int64(1), forKey: String(repeating: "k", count: 65))
+      NSUbiquitousKeyValueStore(shared: shared).set(
+        Int64(1), forKey: String(repeating: "k", count: 65))
     }
   }
 
   @Test func `refused keys that wait are told together, and are bounded`() async throws {
-    let backing = FakeBacking()
-    let store = NSUbiquitousKeyValueStore.on(backing)
+    let backend = FakeBackend()
+    let store = NSUbiquitousKeyValueStore.on(backend)
     let gate = DispatchSemaphore(value: 0)
     let heard = Heard(store) { gate.wait() }
-    backing.state.withLock { $0.problem = KithError(.quotaExceeded, "full") }
+    backend.state.withLock { $0.problem = KithError(.quotaExceeded, "full") }
     store.set(Int64(1), forKey: "first")
     try await eventually { !heard.all.isEmpty }
     for number in 0..<2_000 { store.set(number, forKey: "key\(number)") }
     for _ in 0..<10 { gate.signal() }
     try await eventually { heard.all.count == 2 }
     #expect(heard.keys[0] == ["first"])
-    #expect(heard.keys[1].count == Poster.refusedKeysLimit)
+    #expect(heard.keys[1].count == NotificationPoster.refusedKeysLimit)
   }
 
   @Test func `two that overfill the store apart: the loser is told, and its refusals are taken`()
@@ -116,52 +117,52 @@ import Testing
   @Test func `a refusal from before the program began is told once it uses the store`()
     async throws
   {
-    let backing = FakeBacking()
-    backing.state.withLock {
+    let backend = FakeBackend()
+    backend.state.withLock {
       $0.refusals = [
         .test(1, .quota, ["b", "a"]), .test(2, .initialSync, ["c"]), .test(3, .quota, ["a"]),
       ]
     }
-    let store = NSUbiquitousKeyValueStore.on(backing)
+    let store = NSUbiquitousKeyValueStore.on(backend)
     let heard = Heard(store)
     #expect(store.synchronize())
-    try await eventually { backing.refusals.isEmpty }
+    try await eventually { backend.refusals.isEmpty }
     #expect(heard.reasons == [1, 2])
     #expect(heard.keys == [["c"], ["a", "b"]])
   }
 
   @Test func `a refusal that was not told yet is not forgotten`() async throws {
-    let backing = FakeBacking()
-    let store = NSUbiquitousKeyValueStore.on(backing)
+    let backend = FakeBackend()
+    let store = NSUbiquitousKeyValueStore.on(backend)
     let heard = Heard(store)
     #expect(store.synchronize())
-    backing.tell(KeyValueStore.Change(reason: .externalChange, items: []))
+    backend.tell(KeyValueStore.Change(reason: .externalChange, items: []))
     try await eventually { heard.all.count == 1 }
-    backing.state.withLock { $0.refusals = [.test(1, .quota, ["a"]), .test(2, .quota, ["b"])] }
-    backing.tell(KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: ["a"]))
-    try await eventually { backing.refusals.count == 1 }
-    #expect(backing.refusals.map(\.number) == [2])
-    backing.tell(KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: ["b"]))
-    try await eventually { backing.refusals.isEmpty }
+    backend.state.withLock { $0.refusals = [.test(1, .quota, ["a"]), .test(2, .quota, ["b"])] }
+    backend.tell(KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: ["a"]))
+    try await eventually { backend.refusals.count == 1 }
+    #expect(backend.refusals.map(\.number) == [2])
+    backend.tell(KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: ["b"]))
+    try await eventually { backend.refusals.isEmpty }
   }
 
   @Test func `a refusal of two keys is kept until both were told`() async throws {
-    let backing = FakeBacking()
-    let store = NSUbiquitousKeyValueStore.on(backing)
+    let backend = FakeBackend()
+    let store = NSUbiquitousKeyValueStore.on(backend)
     let heard = Heard(store)
     #expect(store.synchronize())
-    backing.tell(KeyValueStore.Change(reason: .externalChange, items: []))
+    backend.tell(KeyValueStore.Change(reason: .externalChange, items: []))
     try await eventually { heard.all.count == 1 }
-    backing.state.withLock { $0.refusals = [.test(1, .quota, ["a", "b"])] }
+    backend.state.withLock { $0.refusals = [.test(1, .quota, ["a", "b"])] }
     // Each is told once what came before has been dealt with.
     for keys: [KeyValueStore.Key] in [["a"], ["other"], ["another"]] {
-      backing.tell(KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: keys))
+      backend.tell(KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: keys))
       try await eventually { heard.keys.last == keys.map(\.text) }
     }
-    #expect(backing.refusals.map(\.number) == [1], "nobody has heard of b")
-    backing.tell(
+    #expect(backend.refusals.map(\.number) == [1], "nobody has heard of b")
+    backend.tell(
       KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: ["a", "b"]))
-    try await eventually { backing.refusals.isEmpty }
+    try await eventually { backend.refusals.isEmpty }
   }
 
   @Test
@@ -175,17 +176,17 @@ import Testing
     store.set(Int64(1), forKey: "n")
     #expect(store.synchronize())
 
-    let backing = FakeBacking()
-    let failing = NSUbiquitousKeyValueStore.on(backing)
+    let backend = FakeBackend()
+    let failing = NSUbiquitousKeyValueStore.on(backend)
     #expect(failing.synchronize())
-    backing.state.withLock { $0.problem = KithError(.diskFull, "full") }
+    backend.state.withLock { $0.problem = KithError(.diskFull, "full") }
     failing.set(Int64(1), forKey: "n")
     #expect(!failing.synchronize())
-    backing.state.withLock { $0.problem = nil }
+    backend.state.withLock { $0.problem = nil }
     #expect(failing.synchronize())
-    #expect(backing.state.withLock { $0.flushes } == 3)
+    #expect(backend.state.withLock { $0.flushes } == 3)
 
-    let local = NSUbiquitousKeyValueStore.on(FakeBacking(), isConfigured: false)
+    let local = NSUbiquitousKeyValueStore.on(FakeBackend(), isConfigured: false)
     local.set(Int64(1), forKey: "n")
     #expect(!local.synchronize())
     #expect(local.longLong(forKey: "n") == 1)
@@ -193,7 +194,7 @@ import Testing
 
   @Test func `without a usable directory the program goes on in memory`() async throws {
     let store = NSUbiquitousKeyValueStore.on(
-      MemoryBacking(because: KithError(.readOnly, "no"), policy: Self.small))
+      MemoryBackend(because: KithError(.readOnly, "no"), policy: Self.small))
     let heard = Heard(store)
     store.set("a", forKey: "k")
     #expect(store.string(forKey: "k") == "a")

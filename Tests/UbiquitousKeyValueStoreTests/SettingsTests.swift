@@ -170,12 +170,12 @@ import Testing
   }
 
   @Test func `settings in code are checked at once`() {
-    let setup = Setup()
+    let configuration = ProgramConfiguration()
     func code(
       _ identifier: String? = nil, policy: KeyValueStore.Policy = .standard
     ) -> KithError.Code? {
       do throws(KithError) {
-        try setup.configure(storeIdentifier: identifier, policy: policy)
+        try configuration.configure(storeIdentifier: identifier, policy: policy)
         return nil
       } catch {
         return error.code
@@ -185,11 +185,11 @@ import Testing
     negative.keys = -1
     #expect(code("") == .invalidStoreIdentifier)
     #expect(code(policy: negative) == .invalidPolicy)
-    #expect(!setup.isConfigured)
+    #expect(!configuration.isConfigured)
     #expect(code("com.example.Editor") == nil)
-    #expect(setup.isConfigured)
+    #expect(configuration.isConfigured)
     // The last call before the first use counts.
     #expect(code() == nil)
-    #expect(!setup.isConfigured)
+    #expect(!configuration.isConfigured)
   }
 }

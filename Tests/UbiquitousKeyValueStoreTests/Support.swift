@@ -49,8 +49,8 @@ final class Heard: Sendable {
   var reasons: [Int] { all.map { $0.reason ?? -1 } }
 }
 
-/// A backing that a test drives: its disk can fail, its account can change.
-final class FakeBacking: Backing {
+/// A backend that a test drives: its disk can fail, its account can change.
+final class FakeBackend: StoreBackend {
   struct State {
     var values: [Key: PropertyListValue] = [:]
     var problem: KithError?
@@ -105,28 +105,28 @@ final class FakeBacking: Backing {
 }
 
 extension NSUbiquitousKeyValueStore {
-  /// An object on a backing of a test's.
+  /// An object on a backend of a test's.
   static func on(
-    _ backing: any Backing, isConfigured: Bool = true
+    _ backend: any StoreBackend, isConfigured: Bool = true
   ) -> NSUbiquitousKeyValueStore {
-    NSUbiquitousKeyValueStore(hub: .on(backing, isConfigured: isConfigured))
+    NSUbiquitousKeyValueStore(shared: .on(backend, isConfigured: isConfigured))
   }
 }
 
-extension Hub {
+extension SharedStore {
   static func on(
-    _ backing: any Backing, isConfigured: Bool = true,
-    gathering gather: @escaping @Sendable () async -> Void = Server.gather
-  ) -> Hub {
+    _ backend: any StoreBackend, isConfigured: Bool = true,
+    coalescing coalesce: @escaping @Sendable () async -> Void = ChangeNotifier.coalesce
+  ) -> SharedStore {
     var logger = Logger(label: "test")
     logger.logLevel = .critical
-    return Hub(gathering: gather) { [logger] in
-      Basis(backing: backing, isConfigured: isConfigured, logger: logger)
+    return SharedStore(coalescing: coalesce) { [logger] in
+      Opening(backend: backend, isConfigured: isConfigured, logger: logger)
     }
   }
 }
 
-/// Whether a backing's work has begun and ended.
+/// Whether a backend's work has begun and ended.
 final class Ended: Sendable {
   private let state = Mutex((hasBegun: false, hasEnded: false))
   var hasBegun: Bool { state.withLock { $0.hasBegun } }
@@ -136,7 +136,7 @@ final class Ended: Sendable {
 }
 
 /// Works until it is cancelled.
-struct EndlessBacking: Backing {
+struct EndlessBacking: StoreBackend {
   let ended: Ended
 
   func value(forKey key: String) -> PropertyListValue? { nil }

@@ -6,16 +6,16 @@ import Testing
 
 /// The values that programs hand over, and their results.
 @Suite struct ValueTests {
-  private let backing = FakeBacking()
+  private let backend = FakeBackend()
   private let store: NSUbiquitousKeyValueStore
 
   init() {
-    store = .on(backing)
+    store = .on(backend)
   }
 
   private func stored(_ object: Any?) -> PropertyListValue? {
     store.set(object, forKey: "k")
-    return backing.value(forKey: "k")
+    return backend.value(forKey: "k")
   }
 
   @Test func `every kind of number is normalised`() {
@@ -120,7 +120,7 @@ import Testing
     func isRemoved(_ set: (NSUbiquitousKeyValueStore) -> Void) -> Bool {
       store.set("there", forKey: "k")
       set(store)
-      return backing.value(forKey: "k") == nil
+      return backend.value(forKey: "k") == nil
     }
     #expect(isRemoved { $0.set(nil as Any?, forKey: "k") })
     #expect(isRemoved { $0.set(nil as String?, forKey: "k") })

@@ -25,12 +25,12 @@ extension AccountsDirectory {
 
   /// Waits for another process that has the local stores open.
   func openLocal(waiting wait: Duration) throws(KithError) -> OpenDevice {
-    let turn = DirectoryTurn(local, within: wait)
+    let release = DirectoryWait(local, within: wait)
     while true {
       do throws(KithError) {
         return try Storage.open(local, nil)
       } catch {
-        guard error.code == .inUse, turn.wait() else { throw error }
+        guard error.code == .inUse, release.wait() else { throw error }
       }
     }
   }
@@ -79,27 +79,27 @@ extension Accounts {
   /// During another process's turn.
   private static let shortPause = Duration.milliseconds(500)
 
-  /// Has the seat's account, if any, adopt the local writes. If another process has them open, or a
-  /// disk refuses writes, they are owed, and handed over later. Returns the keys whose writes lost.
+  /// Has the active device's account, if any, adopt the local writes. If another process has them open, or a
+  /// disk refuses writes, the adoption stays pending. Returns the keys whose writes lost.
   @discardableResult
-  func adopt(by seat: Seat) -> [StoreIdentifier: Set<Key>] {
+  func adopt(by active: ActiveDevice) -> [StoreIdentifier: Set<Key>] {
     do throws(KithError) {
       var superseded: [StoreIdentifier: Set<Key>] = [:]
-      if seat.place != .signedOut {
-        superseded = try directory.handOver { () throws(KithError) in seat.service }
-        if case .own(let node) = seat.kind { try node.endAdoption() }
+      if active.location != .signedOut {
+        superseded = try directory.handOver { () throws(KithError) in active.service }
+        if case .own(let node) = active.kind { try node.endAdoption() }
       }
-      state.withLock { $0.owed = nil }
+      state.withLock { $0.pendingAdoption = nil }
       return superseded
     } catch {
       let isShort = Self.shortTroubles.contains(error.code)
-      let debt = Debt(
+      let pending = PendingAdoption(
         error: error,
         retryAt: Self.passingTroubles.contains(error.code)
           ? .now + (isShort ? Self.shortPause : Self.adoptionPause) : nil)
       let before = state.withLock { state in
-        defer { state.owed = debt }
-        return state.owed
+        defer { state.pendingAdoption = pending }
+        return state.pendingAdoption
       }
       // Logged once for all retries.
       if !isShort && before?.retryAt == nil {
@@ -111,38 +111,38 @@ extension Accounts {
     }
   }
 
-  /// Retries what is owed, if it is due; returns whether that settles it.
-  func adoptIfOwed(atOnce: Bool = false) -> Bool {
-    let (seat, owed) = state.withLock { ($0.seat, $0.owed) }
-    guard let time = owed?.retryAt, atOnce || time <= .now else { return false }
-    adopt(by: seat)
-    return state.withLock { $0.owed == nil }
+  /// Retries a pending adoption, if it is due; returns whether it succeeded.
+  func retryPendingAdoption(atOnce: Bool = false) -> Bool {
+    let (active, pendingAdoption) = state.withLock { ($0.active, $0.pendingAdoption) }
+    guard let time = pendingAdoption?.retryAt, atOnce || time <= .now else { return false }
+    adopt(by: active)
+    return state.withLock { $0.pendingAdoption == nil }
   }
 
   /// Blocks until the account has adopted all local writes. It waits only for another process's
   /// turn with them; otherwise it throws.
-  func settleDebt() throws(KithError) {
-    let turn = DirectoryTurn(directory.local, within: AccountsDirectory.longestWait)
+  func finishAdoption() throws(KithError) {
+    let release = DirectoryWait(directory.local, within: AccountsDirectory.longestWait)
     while true {
-      let debt = moving.withLock { _ in
-        _ = adoptIfOwed(atOnce: true)
-        return state.withLock { $0.owed }
+      let pending = switchLock.withLock { _ in
+        _ = retryPendingAdoption(atOnce: true)
+        return state.withLock { $0.pendingAdoption }
       }
-      guard let debt else { return }
-      guard Self.shortTroubles.contains(debt.error.code), turn.wait() else {
-        throw .owed(debt.error)
+      guard let pending else { return }
+      guard Self.shortTroubles.contains(pending.error.code), release.wait() else {
+        throw .pendingAdoption(pending.error)
       }
     }
   }
 }
 
 extension KithError {
-  static func owed(_ error: KithError) -> KithError {
-    var owed = error
-    owed.message =
+  static func pendingAdoption(_ error: KithError) -> KithError {
+    var pendingAdoption = error
+    pendingAdoption.message =
       "Writes made here while nobody was signed in are not in the account yet: \(error.message) "
       + "The account takes them once that is over; until then nobody can sign out or in to another "
       + "account here."
-    return owed
+    return pendingAdoption
   }
 }

@@ -32,12 +32,12 @@ extension Accounts {
     try await BlockingThread.run { () throws(KithError) in
       let directory = AccountsDirectory(path: configuration.directory)
       let registry = try registry(directory, configuration)
-      let place = try directory.place(of: account.account, in: registry)
-      // Without its list a directory has no place, and nothing to hand over.
-      if let current = try? directory.place(), current != place {
+      let location = try directory.location(of: account.account, in: registry)
+      // Without its list a directory has no location, and nothing to hand over.
+      if let current = try? directory.location(), current != location {
         try adopt(directory, configuration)
       }
-      try directory.note(place, registry)
+      try directory.note(location, registry)
       return try adopt(directory, configuration).values.contains { !$0.isEmpty }
     }
   }
@@ -70,9 +70,9 @@ extension Accounts {
       let directory = AccountsDirectory(path: configuration.directory)
       let registry = try registry(directory, configuration)
       // As it is now: the account may have been signed in or out since it was looked up.
-      let place = try directory.place()
-      let isSignedIn = directory.directory(of: place) == account.directory
-      try directory.note(isSignedIn ? .signedOut : place, registry)
+      let location = try directory.location()
+      let isSignedIn = directory.directory(of: location) == account.directory
+      try directory.note(isSignedIn ? .signedOut : location, registry)
       try directory.remove(account.directory, waiting: AccountsDirectory.longestWait)
     }
   }
@@ -86,11 +86,11 @@ extension Accounts {
     let directory = AccountsDirectory(path: configuration.directory)
     let first = { () throws(KithError) in try accountOfFirst(directory, configuration) }
     try await adoptLocalWrites(configuration)
-    let place = try directory.newPlace()
-    try directory.checkNoting(place, first)
-    let path = directory.directory(of: place)
+    let location = try directory.newLocation()
+    try directory.checkNoting(location, first)
+    let path = directory.directory(of: location)
     let summary = try await make(path)
-    try directory.noteMade(place, summary, first)
+    try directory.noteMade(location, summary, first)
     return (summary, path)
   }
 
@@ -124,27 +124,27 @@ extension Accounts {
   package static func makeLocalStores(in path: String) throws(KithError) {
     let directory = AccountsDirectory(path: path)
     try directory.prepare()
-    try Seat.makeLocalDevice(directory.local)
+    try ActiveDevice.makeLocalDevice(directory.local)
   }
 
   @discardableResult
   private static func adopt(
     _ directory: AccountsDirectory, _ configuration: Configuration
   ) throws(KithError) -> [StoreIdentifier: Set<Key>] {
-    let place = try directory.place()
-    guard place != .signedOut else { return [:] }
-    var seat: Seat?
-    defer { try? seat?.close() }
+    let location = try directory.location()
+    guard location != .signedOut else { return [:] }
+    var active: ActiveDevice?
+    defer { try? active?.close() }
     do throws(KithError) {
       return try directory.handOver(
         waiting: AccountsDirectory.longestWait
       ) { () throws(KithError) in
-        let taken = try Seat(at: place, in: directory, configuration)
-        seat = taken
+        let taken = try ActiveDevice(at: location, in: directory, configuration)
+        active = taken
         return taken.service
       }
     } catch {
-      throw .owed(error)
+      throw .pendingAdoption(error)
     }
   }
 
@@ -170,8 +170,8 @@ extension Accounts {
   private static func accountOfFirst(
     _ directory: AccountsDirectory, _ configuration: Configuration
   ) throws(KithError) -> AccountID? {
-    let seat = try Seat(at: .signedIn(directory: "."), in: directory, configuration)
-    defer { try? seat.close() }
-    return seat.account
+    let active = try ActiveDevice(at: .signedIn(directory: "."), in: directory, configuration)
+    defer { try? active.close() }
+    return active.account
   }
 }

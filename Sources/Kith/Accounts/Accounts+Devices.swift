@@ -69,14 +69,14 @@ extension Accounts {
   /// signed in.
   func seated() async throws(KithError) -> (node: any NodeAccess, account: (any NodeAccess)?) {
     let now = await BlockingThread.run {
-      self.moving.withLock { _ in self.state.withLock { $0 } }
+      self.switchLock.withLock { _ in self.state.withLock { $0 } }
     }
     if now.isClosed { throw .closedNode }
     let node: any NodeAccess =
-      switch now.seat.kind {
+      switch now.active.kind {
       case .own(let node): node
       case .attached(let node): LocalClient(directory: node.directory)
       }
-    return (node, now.seat.place == .signedOut ? nil : node)
+    return (node, now.active.location == .signedOut ? nil : node)
   }
 }

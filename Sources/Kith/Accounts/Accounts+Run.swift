@@ -35,19 +35,19 @@ extension Accounts {
 
   private func serve() async throws {
     // Another program, or the command line, may sign in or out.
-    let watch = DirectoryWatch(directory.path, onChange: moved.raise)
+    let watch = DirectoryWatch(directory.path, onChange: switched.raise)
     defer { watch?.cancel() }
     let isTold = watch != nil
     while !Task.isCancelled {
       _ = try await BlockingThread.run { () throws(KithError) in
         try self.follow(isServing: true)
       }
-      let seat = state.withLock { $0.seat }
+      let active = state.withLock { $0.active }
       try await withThrowingTaskGroup(of: Void.self) { group in
-        if case .own(let node) = seat.kind {
+        if case .own(let node) = active.kind {
           group.addTask { try await self.serve(node) }
         }
-        group.addTask { try await self.watch(seat, isTold: isTold) }
+        group.addTask { try await self.watch(active, isTold: isTold) }
         defer { group.cancelAll() }
         try await group.next()
       }
@@ -69,56 +69,57 @@ extension Accounts {
     }
   }
 
-  /// Returns once the seat must be left: somebody signed in or out, the attached node ended, or the
+  /// Returns once the active device must be closed: somebody signed in or out, the attached node ended, or the
   /// own one is to yield.
-  private func watch(_ seat: Seat, isTold: Bool) async throws {
+  private func watch(_ active: ActiveDevice, isTold: Bool) async throws {
     while !Task.isCancelled {
-      let version = moved.version
-      if try await BlockingThread.run({ () throws(KithError) in try self.look(seat) }) {
+      let version = switched.version
+      if try await BlockingThread.run({ () throws(KithError) in try self.look(active) }) {
         return
       }
-      let retryAt = state.withLock { $0.owed?.retryAt }
+      let retryAt = state.withLock { $0.pendingAdoption?.retryAt }
       let next = retryAt ?? (isTold ? nil : .now + Self.lookInterval)
-      var bodies: [@Sendable () async -> Void] = [{ await self.moved.wait(after: version) }]
+      var bodies: [@Sendable () async -> Void] = [{ await self.switched.wait(after: version) }]
       if let next { bodies.append { try? await Task.sleep(until: next, clock: .continuous) } }
       await race(bodies)
     }
   }
 
-  /// Whether the seat must be left; if the disk fails or no descriptors are left, it stays for now.
-  /// Also hands over what is owed.
-  private func look(_ seat: Seat) throws(KithError) -> Bool {
-    if moving.withLock({ _ in adoptIfOwed() }) { moved.raise() }
+  /// Whether to reopen the device; if the disk fails or no descriptors are left, it stays for now.
+  /// Also retries a pending adoption.
+  private func look(_ active: ActiveDevice) throws(KithError) -> Bool {
+    if switchLock.withLock({ _ in retryPendingAdoption() }) { switched.raise() }
     do throws(KithError) {
-      return try mustLeave(seat)
+      return try mustLeave(active)
     } catch {
       guard Self.passingTroubles.contains(error.code) else { throw error }
       return false
     }
   }
 
-  /// Takes the place that is signed in now, and shows its values in all stores. Returns false if
-  /// ``run()`` serves a node of its own, which must not be closed under it, and is about to take the
-  /// place instead.
+  /// Opens the device that is signed in now, and shows its values in all stores. Returns false if
+  /// ``run()`` serves a node of its own, which must not be closed under it, and is about to do
+  /// so.
   @discardableResult
   func follow(isServing: Bool) throws(KithError) -> Bool {
-    let outcome = try moving.withLock { _ throws(KithError) -> (isOurs: Bool, hasMoved: Bool) in
+    let outcome = try switchLock.withLock {
+      _ throws(KithError) -> (isOurs: Bool, hasSwitched: Bool) in
       let now = state.withLock { $0 }
-      if case .own = now.seat.kind, !isServing, now.isRunning { return (false, false) }
+      if case .own = now.active.kind, !isServing, now.isRunning { return (false, false) }
       guard !now.isClosed else { throw .closedNode }
-      guard try mustLeave(now.seat) else { return (true, false) }
-      state.withLock { $0.isMoving = true }
-      defer { state.withLock { $0.isMoving = false } }
-      try move(from: now.seat, Array(now.stores.values))
+      guard try mustLeave(now.active) else { return (true, false) }
+      state.withLock { $0.isSwitching = true }
+      defer { state.withLock { $0.isSwitching = false } }
+      try switchOver(from: now.active, Array(now.stores.values))
       return (true, true)
     }
-    if outcome.hasMoved { moved.raise() }
+    if outcome.hasSwitched { switched.raise() }
     return outcome.isOurs
   }
 
-  /// Called when the service of the stores has ended: takes the place that is signed in now.
+  /// Called when the service of the stores has ended: opens the device that is signed in now.
   /// Returns whether another service may still come.
-  func succeed() -> Bool {
+  func serviceEnded() -> Bool {
     do throws(KithError) {
       return try !follow(isServing: false)
     } catch {
@@ -126,28 +127,29 @@ extension Accounts {
     }
   }
 
-  private func move(from old: Seat, _ stores: [OpenStore]) throws(KithError) {
-    let place = try directory.place()
-    let isTakeOver = place == old.place
-    if case .attached = old.kind, old.place == .signedOut, !isTakeOver {
+  private func switchOver(from old: ActiveDevice, _ stores: [OpenStore]) throws(KithError) {
+    let location = try directory.location()
+    let isTakeOver = location == old.location
+    if case .attached = old.kind, old.location == .signedOut, !isTakeOver {
       // The node of the local stores also follows, and keeps them until it has the account's
       // device. So wait for them before opening that device.
       try? directory.openLocal(waiting: AccountsDirectory.longestWait).close()
     }
-    let next: Seat
+    let next: ActiveDevice
     if isTakeOver && old.isYielding {
       leave(old, stores)
-      next = try Seat(
-        at: place, in: directory, configuration, afterYield: true, onEnd: moved.raise)
+      next = try ActiveDevice(
+        at: location, in: directory, configuration, afterYield: true, onEnd: switched.raise)
     } else {
-      next = try Seat(at: place, in: directory, configuration, onEnd: moved.raise)
+      next = try ActiveDevice(at: location, in: directory, configuration, onEnd: switched.raise)
       // Before the adoption, so that only another process can have the local stores open.
       leave(old, stores)
     }
-    state.withLock { $0.seat = next }
+    state.withLock { $0.active = next }
     let superseded = isTakeOver ? [:] : adopt(by: next)
     let reason: ChangeReason =
-      isTakeOver ? .externalChange : old.place == .signedOut ? .initialSyncChange : .accountChange
+      isTakeOver
+      ? .externalChange : old.location == .signedOut ? .initialSyncChange : .accountChange
     for open in stores {
       do throws(KithError) {
         try next.service.open(
@@ -163,21 +165,21 @@ extension Accounts {
     }
   }
 
-  private func leave(_ seat: Seat, _ stores: [OpenStore]) {
-    for open in stores { seat.service.release(open.store.view) }
+  private func leave(_ active: ActiveDevice, _ stores: [OpenStore]) {
+    for open in stores { active.service.release(open.store.view) }
     do throws(KithError) {
-      try seat.close()
+      try active.close()
     } catch {
       configuration.logger.error(
         "the last writes were not made durable", metadata: ["code": "\(error.code)"])
     }
   }
 
-  /// Whether another place is signed in now, the attached node has ended, or the own one is to
+  /// Whether another device is signed in now, the attached node has ended, or the own one is to
   /// yield.
-  private func mustLeave(_ seat: Seat) throws(KithError) -> Bool {
-    if try directory.place() != seat.place { return true }
-    switch seat.kind {
+  private func mustLeave(_ active: ActiveDevice) throws(KithError) -> Bool {
+    if try directory.location() != active.location { return true }
+    switch active.kind {
     case .own(let node): return node.isYielding
     case .attached(let node): return node.hasEnded
     }

@@ -42,21 +42,21 @@ extension Accounts {
       @escaping @Sendable (_ summary: AccountSummary, _ recoveryKey: String) throws(KithError)
       -> Void = { (_, _) throws(KithError) in }
   ) async throws(KithError) -> (summary: AccountSummary, recoveryKey: String) {
-    try await settleBeforeLeaving()
-    let place = try directory.newPlace()
+    try await adoptBeforeLeaving()
+    let location = try directory.newLocation()
     let made = try await BlockingThread.run { () throws(KithError) in
       try Node.createAccount(
-        directory: self.directory.directory(of: place), name: name,
+        directory: self.directory.directory(of: location), name: name,
         passphrase: self.configuration.passphrase?(), showing: show)
     }
     do throws(KithError) {
-      try directory.note(place, made.summary, first)
+      try directory.note(location, made.summary, first)
     } catch {
-      directory.discard(place)
+      directory.discard(location)
       throw error
     }
     do throws(KithError) {
-      try await arrive(at: place)
+      try await arrive(at: location)
     } catch {
       // Throwing would lose the recovery key.
       configuration.logger.error(
@@ -93,10 +93,10 @@ extension Accounts {
     onProgress: @escaping @Sendable (JoinProgress) -> Void = { _ in },
     confirm: @escaping @Sendable (_ inviter: PairingDevice, _ fingerprint: String) async -> Bool
   ) async throws(KithError) -> AccountSummary {
-    try await settleBeforeLeaving()
+    try await adoptBeforeLeaving()
     let joined = try await directory.join(
       first: { self.signedIn },
-      arriving: { place async throws(KithError) in try await self.arrive(at: place) }
+      arriving: { location async throws(KithError) in try await self.arrive(at: location) }
     ) { directory, made throws(KithError) in
       let passphrase = try await BlockingThread.run { () throws(KithError) in
         try self.configuration.passphrase?()
@@ -120,7 +120,7 @@ extension Accounts {
   /// - Throws: ``KithError`` with `missing` if there is none, `timedOut` or a storage code.
   public func signIn(to account: AccountID) async throws(KithError) {
     let registry = try registry()
-    try await move(to: directory.place(of: account, in: registry), registry)
+    try await move(to: directory.location(of: account, in: registry), registry)
   }
 
   /// Signs out: the stores show local data from here on.
@@ -139,7 +139,7 @@ extension Accounts {
   }
 
   package static func isSignedOut(in path: String) throws(KithError) -> Bool {
-    try AccountsDirectory(path: path).place() == .signedOut
+    try AccountsDirectory(path: path).location() == .signedOut
   }
 
   // MARK: Moving
@@ -152,44 +152,44 @@ extension Accounts {
   private func first() throws(KithError) -> AccountID? { signedIn }
 
   private func move(
-    to place: AccountsDirectory.Place, _ registry: AccountsDirectory.Registry
+    to location: AccountsDirectory.Location, _ registry: AccountsDirectory.Registry
   ) async throws(KithError) {
-    try await settleBeforeLeaving(for: place)
-    try directory.note(place, registry)
-    try await arrive(at: place)
+    try await adoptBeforeLeaving(for: location)
+    try directory.note(location, registry)
+    try await arrive(at: location)
   }
 
-  /// Has the account adopt what it is owed, unless it stays; otherwise the next account would get
+  /// Has the account adopt the pending writes, unless it stays; otherwise the next account would get
   /// that.
-  private func settleBeforeLeaving(
-    for next: AccountsDirectory.Place? = nil
+  private func adoptBeforeLeaving(
+    for next: AccountsDirectory.Location? = nil
   ) async throws(KithError) {
     try await BlockingThread.run { () throws(KithError) in
-      // After a change of the seat that goes on.
-      let place = self.moving.withLock { _ in self.state.withLock { $0.seat.place } }
-      if place != next { try self.settleDebt() }
+      // After a switch that goes on.
+      let location = self.switchLock.withLock { _ in self.state.withLock { $0.active.location } }
+      if location != next { try self.finishAdoption() }
     }
   }
 
-  /// Blocks until the stores are those of the place, and the account has adopted all local writes.
-  private func arrive(at place: AccountsDirectory.Place) async throws(KithError) {
-    moved.raise()
+  /// Blocks until the stores are those of the location, and the account has adopted all local writes.
+  private func arrive(at location: AccountsDirectory.Location) async throws(KithError) {
+    switched.raise()
     let isTaken = try await BlockingThread.run { () throws(KithError) in
       guard try self.follow(isServing: false) else { return false }
-      try self.settleDebt()
+      try self.finishAdoption()
       return true
     }
     if isTaken { return }
-    let hasMoved = await moved.wait(timeout: Self.longestFollow) {
+    let hasSwitched = await switched.wait(timeout: Self.longestFollow) {
       self.state.withLock { state in
-        state.seat.place == place && !state.isMoving
-          && state.owed.map { $0.retryAt == nil } ?? true
+        state.active.location == location && !state.isSwitching
+          && state.pendingAdoption.map { $0.retryAt == nil } ?? true
       }
     }
-    if let debt = state.withLock({ $0.seat.place == place ? $0.owed : nil }) {
-      throw .owed(debt.error)
+    if let pending = state.withLock({ $0.active.location == location ? $0.pendingAdoption : nil }) {
+      throw .pendingAdoption(pending.error)
     }
-    if hasMoved { return }
+    if hasSwitched { return }
     if Task.isCancelled { throw KithError(.cancelled, "The wait was cancelled.") }
     throw KithError(.timedOut, "The node did not follow in time. See its log.")
   }

@@ -32,18 +32,18 @@ extension Accounts {
   public var statusUpdates: some AsyncSequence<NodeStatus, Never> & Sendable {
     Updates<NodeStatus> { last in
       var isFirst = last == nil
-      while !Task.isCancelled, !self.moved.isFinished {
+      while !Task.isCancelled, !self.switched.isFinished {
         // A status costs digests of stores, and a busy node commits hundreds of times in a second.
         if !isFirst { try? await Task.sleep(for: Self.statusInterval) }
         isFirst = false
         // Read before the status, so that no change is missed.
-        let move = self.moved.version
-        let progress = self.state.withLock { $0.seat.service }.progress
+        let move = self.switched.version
+        let progress = self.state.withLock { $0.active.service }.progress
         let step = progress.version
         // Another process may be about to serve the directory.
         if let status = try? await self.status(), status != last { return status }
         await race([
-          { await self.moved.wait(after: move) }, { await progress.wait(after: step) },
+          { await self.switched.wait(after: move) }, { await progress.wait(after: step) },
         ])
       }
       return nil

@@ -76,7 +76,7 @@ public final class Accounts: Service, Sendable {
     ///   `$XDG_DATA_HOME/kith` or `~/.local/share/kith`.
     public init(directory: String? = nil) {
       self.directory =
-        directory ?? UsualDirectory.path(environment: ProcessInfo.processInfo.environment)
+        directory ?? DefaultDirectory.path(environment: ProcessInfo.processInfo.environment)
     }
   }
 
@@ -86,18 +86,18 @@ public final class Accounts: Service, Sendable {
   }
 
   struct State {
-    var seat: Seat
+    var active: ActiveDevice
     var stores: [StoreIdentifier: OpenStore] = [:]
     var isRunning = false
     var isClosed = false
-    /// Whether the stores do not show the seat's values yet.
-    var isMoving = false
+    /// Whether the stores do not show the active device's values yet.
+    var isSwitching = false
     /// Why the account may not have adopted all local writes; nil: it has.
-    var owed: Debt?
+    var pendingAdoption: PendingAdoption?
   }
 
   /// Local writes, made while nobody was signed in, that the account has not adopted yet.
-  struct Debt {
+  struct PendingAdoption {
     var error: KithError
     /// When to retry; nil: not in this process.
     var retryAt: ContinuousClock.Instant?
@@ -106,13 +106,13 @@ public final class Accounts: Service, Sendable {
   /// The configuration with which the accounts were opened.
   public let configuration: Configuration
   let directory: AccountsDirectory
-  /// Locked while one seat is exchanged for another, an account adopts, or a store is opened: it
+  /// Locked while another device becomes active, an account adopts, or a store is opened: it
   /// may be held for long. Taken before ``state``.
-  let moving = Mutex(())
-  /// Never locked during a wait. Only a holder of ``moving`` changes the seat and the stores.
+  let switchLock = Mutex(())
+  /// Never locked during a wait. Only a holder of ``switchLock`` changes the active device and the stores.
   let state: Mutex<State>
   /// Raised after signing in or out, and when the service of the stores has ended.
-  let moved = Signal()
+  let switched = Signal()
 
   /// Opens the stores of the signed-in account, or attaches to the program that has them open.
   ///
@@ -127,9 +127,10 @@ public final class Accounts: Service, Sendable {
     self.configuration = configuration
     directory = AccountsDirectory(path: configuration.directory)
     try directory.prepare()
-    let seat = try Seat(at: directory.place(), in: directory, configuration, onEnd: moved.raise)
-    state = Mutex(State(seat: seat))
-    adopt(by: seat)
+    let active = try ActiveDevice(
+      at: directory.location(), in: directory, configuration, onEnd: switched.raise)
+    state = Mutex(State(active: active))
+    adopt(by: active)
   }
 
   /// Returns a store of the signed-in account, created if it is new.
@@ -155,13 +156,13 @@ public final class Accounts: Service, Sendable {
         .invalidStoreIdentifier, "Identifiers that begin with kith. are the account's own.")
     }
     while true {
-      let seat = state.withLock { $0.seat }
+      let active = state.withLock { $0.active }
       do throws(KithError) {
         return try openedStore(name, policy)
       } catch {
         // The program that had the directory open is ending: this one takes its place, or attaches
         // to the one that does, unless another thread did so meanwhile.
-        guard error.code == .closed, case .attached(let node) = seat.kind, node.hasEnded else {
+        guard error.code == .closed, case .attached(let node) = active.kind, node.hasEnded else {
           throw error
         }
         try follow(isServing: false)
@@ -173,13 +174,13 @@ public final class Accounts: Service, Sendable {
     _ name: StoreIdentifier, _ policy: Policy
   ) throws(KithError) -> KeyValueStore {
     if let open = try openStore(name, policy) { return open }
-    return try moving.withLock { _ throws(KithError) in
+    return try switchLock.withLock { _ throws(KithError) in
       if let open = try openStore(name, policy) { return open }
-      let service = state.withLock { $0.seat.service }
+      let service = state.withLock { $0.active.service }
       let store = KeyValueStore(
         service: service, view: try service.open(name, policy: policy)
       ) { [weak self] in
-        self?.succeed() ?? false
+        self?.serviceEnded() ?? false
       }
       state.withLock { $0.stores[name] = OpenStore(store: store, policy: policy) }
       return store
@@ -201,13 +202,13 @@ public final class Accounts: Service, Sendable {
   }
 
   /// The account that is signed in, also offline; nil: none.
-  public var signedIn: AccountID? { state.withLock { $0.seat.account } }
+  public var signedIn: AccountID? { state.withLock { $0.active.account } }
 
   /// The account that is signed in, now and after each change. It ends when the accounts are closed
   /// or the task is cancelled.
   package var signedInUpdates: some AsyncSequence<AccountID?, Never> & Sendable {
     Updates<AccountID?> { last in
-      for await () in self.moved {
+      for await () in self.switched {
         let now = self.signedIn
         if last != .some(now) { return .some(now) }
       }
@@ -217,7 +218,7 @@ public final class Accounts: Service, Sendable {
 
   /// The node of the stores, if this process has it open; closed when somebody signs in or out.
   package var node: Node? {
-    if case .own(let node) = state.withLock({ $0.seat.kind }) { node } else { nil }
+    if case .own(let node) = state.withLock({ $0.active.kind }) { node } else { nil }
   }
 
   /// Makes everything durable, ends all sequences and unlocks the directory.
@@ -228,8 +229,8 @@ public final class Accounts: Service, Sendable {
   /// - Throws: ``KithError`` with `alreadyRunning` while it runs. With a storage code, something is
   ///   not durable, but the accounts are closed.
   public func close() throws(KithError) {
-    defer { moved.finish() }
-    try moving.withLock { _ throws(KithError) in
+    defer { switched.finish() }
+    try switchLock.withLock { _ throws(KithError) in
       let last = try state.withLock { state throws(KithError) -> State? in
         guard !state.isRunning else {
           throw KithError(.alreadyRunning, "The accounts are served. Cancel run() first.")
@@ -240,7 +241,7 @@ public final class Accounts: Service, Sendable {
       }
       guard let last else { return }
       defer { for open in last.stores.values { open.store.view.finish() } }
-      try last.seat.close()
+      try last.active.close()
     }
   }
 }

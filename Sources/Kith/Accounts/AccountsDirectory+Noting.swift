@@ -19,9 +19,9 @@ extension AccountsDirectory {
     return registry
   }
 
-  /// The place for a new device: the directory itself if it holds none, else a new one under
+  /// The location for a new device: the directory itself if it holds none, else a new one under
   /// `accounts`.
-  func newPlace() throws(KithError) -> Place {
+  func newLocation() throws(KithError) -> Location {
     try finishRemovals()
     guard DeviceDirectory.holdsDevice(path) else { return .signedIn(directory: ".") }
     var random = SystemRandom()
@@ -33,50 +33,50 @@ extension AccountsDirectory {
   /// Notes a new device, and signs in to its account. Without a registry, the device in the
   /// directory itself needs no note.
   func note(
-    _ place: Place, _ summary: AccountSummary, _ first: First
+    _ location: Location, _ summary: AccountSummary, _ first: First
   ) throws(KithError) {
-    guard case .signedIn(let path) = place else { return }
+    guard case .signedIn(let path) = location else { return }
     let isFirst = try read() == nil
     if path == "." && isFirst { return }
     var registry = try registry(first)
     registry.devices.removeAll { $0.directory == path }
     registry.devices.append(.init(account: summary.account.digest.hex, directory: path))
-    try note(place, registry)
+    try note(location, registry)
   }
 
-  /// Checks that the place can be noted, by writing the registry unchanged. Called before a device
+  /// Checks that the location can be noted, by writing the registry unchanged. Called before a device
   /// joins: the account counts it for ever, and nothing finds it without its note.
-  func checkNoting(_ place: Place, _ first: First) throws(KithError) {
+  func checkNoting(_ location: Location, _ first: First) throws(KithError) {
     let isFirst = try read() == nil
-    if place == .signedIn(directory: ".") && isFirst { return }
+    if location == .signedIn(directory: ".") && isFirst { return }
     let registry = try registry(first)
     try update { if isFirst && $0 == Registry() { $0 = registry } }
   }
 
   /// Notes the device of a new or recovered account, which is not discarded if that fails.
   func noteMade(
-    _ place: Place, _ summary: AccountSummary, _ first: First
+    _ location: Location, _ summary: AccountSummary, _ first: First
   ) throws(KithError) {
     do throws(KithError) {
-      try note(place, summary, first)
+      try note(location, summary, first)
     } catch {
       throw KithError(
         error.code,
         "The device was made, but the list of accounts could not be written: \(error.message) "
           + "Keep its recovery key if one was shown. Open the device's directory by itself, or, if the "
           + "account has another device, revoke this one there and join again.",
-        path: directory(of: place), cause: error)
+        path: directory(of: location), cause: error)
     }
   }
 
-  /// Has `join` make a device that joins an account, in a new place.
+  /// Has `join` make a device that joins an account, in a new location.
   ///
   /// `join` calls its second argument once the device exists, before the account counts it. Then
   /// the device is noted, and `arrive` called, whose error is the `arrival` and does not end the
   /// join. If `join` throws before that, the device is discarded.
   func join(
     first: @escaping @Sendable () throws(KithError) -> AccountID?,
-    arriving arrive: @escaping @Sendable (Place) async throws(KithError) -> Void,
+    arriving arrive: @escaping @Sendable (Location) async throws(KithError) -> Void,
     _ join:
       (
         _ directory: String,
@@ -85,26 +85,26 @@ extension AccountsDirectory {
   ) async throws(KithError) -> (
     summary: AccountSummary, directory: String, arrival: Result<Void, KithError>
   ) {
-    let place = try newPlace()
+    let location = try newLocation()
     let arrival = Mutex<Result<Void, KithError>?>(nil)
     do throws(KithError) {
-      try checkNoting(place, first)
-      let path = directory(of: place)
+      try checkNoting(location, first)
+      let path = directory(of: location)
       let summary = try await join(path) { summary async throws(KithError) in
-        try note(place, summary, first)
+        try note(location, summary, first)
         let result = await Result(awaiting: { () async throws(KithError) in
-          try await arrive(place)
+          try await arrive(location)
         })
         arrival.withLock { $0 = result }
       }
       return (summary, path, arrival.withLock { $0 } ?? .success(()))
     } catch {
-      if arrival.withLock({ $0 == nil }) { discard(place) }
+      if arrival.withLock({ $0 == nil }) { discard(location) }
       throw error
     }
   }
 
-  func note(_ place: Place, _ registry: Registry) throws(KithError) {
+  func note(_ location: Location, _ registry: Registry) throws(KithError) {
     try update { stored in
       for device in registry.devices {
         let isNoted = { (noted: Registry.Device) in noted.directory == device.directory }
@@ -112,7 +112,7 @@ extension AccountsDirectory {
         stored.devices.removeAll { isNoted($0) && $0.account != device.account }
         if !stored.devices.contains(where: isNoted) { stored.devices.append(device) }
       }
-      stored.signedIn = if case .signedIn(let path) = place { path } else { nil }
+      stored.signedIn = if case .signedIn(let path) = location { path } else { nil }
     }
   }
 
@@ -126,10 +126,10 @@ extension AccountsDirectory {
     }
   }
 
-  /// The place of an account's device.
+  /// The location of an account's device.
   ///
   /// - Throws: ``KithError`` with `missing` if no device of the account is here.
-  func place(of account: AccountID, in registry: Registry) throws(KithError) -> Place {
+  func location(of account: AccountID, in registry: Registry) throws(KithError) -> Location {
     guard let device = registry.devices.last(where: { $0.account == account.hex }) else {
       throw KithError(
         .missing,

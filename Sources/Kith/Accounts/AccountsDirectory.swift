@@ -12,7 +12,7 @@ internal import KithStorage
 /// | `accounts.json` | the account that is signed in; if missing, the one of `.`, if any |
 struct AccountsDirectory: Sendable {
   /// The account whose stores programs see.
-  enum Place: Hashable, Sendable {
+  enum Location: Hashable, Sendable {
     /// The local stores.
     case signedOut
     /// Relative to the path; "." for the path itself.
@@ -46,8 +46,8 @@ struct AccountsDirectory: Sendable {
 
   private var registry: String { path + "/accounts.json" }
 
-  func directory(of place: Place) -> String {
-    switch place {
+  func directory(of location: Location) -> String {
+    switch location {
     case .signedOut: local
     case .signedIn("."): path
     case .signedIn(let directory): path + "/" + directory
@@ -60,7 +60,7 @@ struct AccountsDirectory: Sendable {
 
   /// - Throws: ``KithError`` with `damaged` if the directory holds a part of a device, or devices
   ///   without their list.
-  func place() throws(KithError) -> Place {
+  func location() throws(KithError) -> Location {
     guard let registry = try read() else {
       if try KithError.mapping(DeviceDirectory.findsDevice(path)) {
         return .signedIn(directory: ".")
@@ -77,13 +77,13 @@ struct AccountsDirectory: Sendable {
     return registry.signedIn.map { .signedIn(directory: $0) } ?? .signedOut
   }
 
-  /// The directory of the place.
+  /// The directory of the location.
   ///
   /// - Throws: ``KithError`` with `missing` if the list of accounts names a device that is not there.
   func deviceDirectory() throws(KithError) -> String {
-    let place = try place()
-    let directory = directory(of: place)
-    guard place != .signedOut, directory != path,
+    let location = try location()
+    let directory = directory(of: location)
+    guard location != .signedOut, directory != path,
       try !KithError.mapping(DeviceDirectory.findsDevice(directory))
     else { return directory }
     throw KithError(
@@ -115,20 +115,20 @@ struct AccountsDirectory: Sendable {
   }
 
   /// Removes a device that was just made for a further account and not noted.
-  func discard(_ place: Place) {
-    guard case .signedIn(let directory) = place, directory != "." else { return }
+  func discard(_ location: Location) {
+    guard case .signedIn(let directory) = location, directory != "." else { return }
     try? FileManager.default.removeItem(atPath: path + "/" + directory)
   }
 
   /// Removes a noted device and its note. Waits for another process that has it open.
   func remove(_ device: String, waiting wait: Duration) throws(KithError) {
     try mark(device, isLeaving: true)
-    let turn = DirectoryTurn(device, within: wait)
+    let release = DirectoryWait(device, within: wait)
     while true {
       do throws(KithError) {
         return try removeAtOnce(device)
       } catch {
-        if error.code == .inUse, turn.wait() { continue }
+        if error.code == .inUse, release.wait() { continue }
         if DeviceDirectory.holdsDevice(device) { try? mark(device, isLeaving: nil) }
         throw error
       }

@@ -9,14 +9,14 @@ final class CarrierRunner: Sendable {
   private let engine: Engine
   private let list: CarrierList
   private let open: CarrierOpener
-  private let desk: CarrierDesk
+  private let dispatcher: CarrierDispatcher
   private let workers = Mutex<[CarrierWorker]>([])
 
   init(engine: Engine, list: CarrierList, open: @escaping CarrierOpener) {
     self.engine = engine
     self.list = list
     self.open = open
-    desk = engine.state.withLock { $0.carriers }
+    dispatcher = engine.state.withLock { $0.carriers }
   }
 
   /// Works until the task is cancelled.
@@ -33,8 +33,8 @@ final class CarrierRunner: Sendable {
 
   /// Puts what the carriers lack, within a limit. Called when the node stops.
   func finish() async {
-    defer { desk.inUse = [] }
-    let workers = workers.withLock { $0 }.filter { desk.problem(of: $0.id) == nil }
+    defer { dispatcher.inUse = [] }
+    let workers = workers.withLock { $0 }.filter { dispatcher.problem(of: $0.id) == nil }
     guard !workers.isEmpty else { return }
     await race([
       {
@@ -54,16 +54,17 @@ final class CarrierRunner: Sendable {
       do throws(CarrierFailure) {
         fresh.append(
           CarrierWorker(
-            id: settings.id, storage: try open(settings), place: place, engine: engine, desk: desk))
+            id: settings.id, storage: try open(settings), place: place, engine: engine,
+            dispatcher: dispatcher))
         opened.append(settings)
       } catch {
-        desk.note(error, of: settings.id, at: engine.clock().wallMilliseconds)
+        dispatcher.note(error, of: settings.id, at: engine.clock().wallMilliseconds)
       }
     }
-    desk.inUse = opened
+    dispatcher.inUse = opened
     workers.withLock { $0 = fresh }
     for id in engine.read({ $0.carrierIDs }).subtracting(list.map(\.id)) {
-      desk.note(nil, of: id)
+      dispatcher.note(nil, of: id)
       engine.input(.carrier(id, .removed))
     }
   }

@@ -9,13 +9,13 @@ struct CarrierWorker: Sendable {
   let storage: any CarrierStorage
   let place: String
   let engine: Engine
-  let desk: CarrierDesk
+  let dispatcher: CarrierDispatcher
   private let listed = Signal()
 
   /// Works until the task is cancelled. If `isStopping`, it does one last turn and returns.
   func run(isStopping: Bool = false) async {
-    let orders = desk.open(id)
-    defer { desk.close(id) }
+    let orders = dispatcher.open(id)
+    defer { dispatcher.close(id) }
     let shortest = UInt64(max(0, storage.shortestPause / .milliseconds(1)))
     engine.input(.carrier(id, .attached(shortestMilliseconds: shortest)))
     if isStopping { engine.input(.carrier(id, .stopping)) }
@@ -41,7 +41,7 @@ struct CarrierWorker: Sendable {
     }
   }
 
-  private func perform(_ order: CarrierDesk.Order) async {
+  private func perform(_ order: CarrierDispatcher.Order) async {
     do throws(CarrierFailure) {
       switch order.order {
       case .list:
@@ -54,14 +54,14 @@ struct CarrierWorker: Sendable {
           Engine.giveMemoryBack()
           return listing
         }
-        desk.note(nil, of: id)
+        dispatcher.note(nil, of: id)
         listed.raise()
         engine.input(.carrier(id, .listed(listing)))
       case .get(let names): try await get(names)
       case .put(let object):
         let (name, bytes) = (object.name, order.bytes)
         try await storage.put(bytes, as: name.description, in: place)
-        engine.meters.carrierBytesPut.increment(by: bytes.count)
+        engine.metrics.carrierBytesPut.increment(by: bytes.count)
         engine.input(.carrier(id, .stored(name, bytes: bytes.count)))
       case .delete(let names):
         for name in names { try await storage.delete(name.description, from: place) }
@@ -97,21 +97,21 @@ struct CarrierWorker: Sendable {
     do throws(CarrierFailure) {
       let bytes = try await storage.get(
         name.description, from: place, limit: Limits.objectBytes)
-      engine.meters.carrierBytesGot.increment(by: bytes?.count ?? 0)
+      engine.metrics.carrierBytesGot.increment(by: bytes?.count ?? 0)
       var opened: OpenedObject?
-      if let bytes { opened = await desk.open(bytes, named: name, by: opener) }
+      if let bytes { opened = await dispatcher.open(bytes, named: name, by: opener) }
       engine.input(.carrier(id, .got(name, opened)))
       return nil
     } catch {
       guard error.code == .tooMuch else { return error }
       // It is larger than any object of ours.
-      engine.input(.carrier(id, .got(name, await desk.open([], named: name, by: opener))))
+      engine.input(.carrier(id, .got(name, await dispatcher.open([], named: name, by: opener))))
       return nil
     }
   }
 
   private func fail(_ failure: CarrierFailure) {
-    if !Task.isCancelled { desk.note(failure, of: id, at: engine.clock().wallMilliseconds) }
+    if !Task.isCancelled { dispatcher.note(failure, of: id, at: engine.clock().wallMilliseconds) }
     let wait = failure.retryAfter.map { UInt64(max(0, $0 / .milliseconds(1))) }
     engine.input(.carrier(id, .failed(retryAfterMilliseconds: wait)))
   }

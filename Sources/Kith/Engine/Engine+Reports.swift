@@ -9,7 +9,7 @@ extension Engine {
   func log(_ line: LogLine) {
     let subject = line.subject
     let now = clock().monotonicMilliseconds
-    let isRepeated = !ration.withLock { $0.take(subject, at: now) }
+    let isRepeated = !rateLimit.withLock { $0.take(subject, at: now) }
     var metadata = line.details.mapValues { Logger.MetadataValue.string($0) }
     if let device = subject.device { metadata["device"] = "\(name(device))" }
     if let store = subject.store { metadata["store"] = "\(store.rawValue)" }
@@ -19,14 +19,14 @@ extension Engine {
   }
 
   /// Logs how the status changes, until cancelled.
-  func tellStory(_ status: @Sendable () -> NodeStatus) async {
+  func logStatusChanges(_ status: @Sendable () -> NodeStatus) async {
     let progress = self.progress
-    var story = LogStory()
+    var changes = StatusLog()
     while !Task.isCancelled {
       let version = progress.version
-      for line in story.lines(status(), at: clock().monotonicMilliseconds) { log(line) }
+      for line in changes.lines(status(), at: clock().monotonicMilliseconds) { log(line) }
       // A status costs digests, so a busy node's is read once a second. A line that was left out for
-      // its ration is due later, without a change.
+      // the rate limit is due later, without a change.
       try? await Task.sleep(for: .seconds(1))
       _ = await progress.wait(timeout: .seconds(60)) { progress.version > version }
     }

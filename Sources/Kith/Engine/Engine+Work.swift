@@ -90,7 +90,7 @@ extension Engine {
 
   /// Returns closures to run unlocked.
   private func giveBack(
-    _ outcome: Outcome, _ links: Links, _ state: inout EngineState
+    _ outcome: Outcome, _ links: SessionLinks, _ state: inout EngineState
   ) -> [() -> Void] {
     let aftermath =
       switch outcome {
@@ -118,10 +118,10 @@ extension Engine {
     return later
   }
 
-  private func noteFailure(_ error: StorageError, _ links: Links) {
+  private func noteFailure(_ error: StorageError, _ links: SessionLinks) {
     let error = KithError(error)
     log(LogLine(.storageFailed, ["code": "\(error.code)", "problem": error.message]))
-    meters.failures.increment()
+    metrics.failures.increment()
     links.node?.closeAll()
     links.pairings.closeAll()
     progress.raise()
@@ -146,7 +146,7 @@ extension Engine {
     }
   }
 
-  private func execute(_ round: Round, over links: Links) -> Outcome {
+  private func execute(_ round: Round, over links: SessionLinks) -> Outcome {
     let mutations = round.mutations
     var isCommitted = mutations.isEmpty
     do throws(StorageError) {
@@ -154,7 +154,7 @@ extension Engine {
       try round.fill(from: storage)
       try act(on: round.early, over: links)
       if !mutations.isEmpty {
-        try meters.commit { () throws(StorageError) in try storage.commit(mutations) }
+        try metrics.commit { () throws(StorageError) in try storage.commit(mutations) }
         isCommitted = true
         // A status tells of local writes too.
         progress.raise()
@@ -172,7 +172,7 @@ extension Engine {
 
   /// Carries out effects, and throws the first error at the end. If storage cannot read a message,
   /// its session's later messages are dropped, because they may claim that it was sent.
-  private func act(on effects: ArraySlice<Effect>, over links: Links) throws(StorageError) {
+  private func act(on effects: ArraySlice<Effect>, over links: SessionLinks) throws(StorageError) {
     var failure: StorageError?
     var cut = Set<SessionID>()
     var hasProgress = false
@@ -181,18 +181,18 @@ extension Engine {
       case .send(let session, _) where cut.contains(session): break
       case .sendStored(let session, _) where cut.contains(session): break
       case .send(let session, let bytes):
-        meters.bytesSent.increment(by: bytes.count)
-        links.way(to: session)?.send(bytes, to: session)
+        metrics.bytesSent.increment(by: bytes.count)
+        links.link(to: session)?.send(bytes, to: session)
       case .sendStored(let session, let batch):
-        guard let link = links.way(to: session) else { continue }
+        guard let link = links.link(to: session) else { continue }
         do throws(StorageError) {
           try send(batch, on: session, over: link)
         } catch {
           failure = failure ?? error
           cut.insert(session)
         }
-      case .awaitRoom(let session): links.way(to: session)?.awaitRoom(session)
-      case .close(let session, let reason): links.way(to: session)?.close(session, reason)
+      case .awaitRoom(let session): links.link(to: session)?.awaitRoom(session)
+      case .close(let session, let reason): links.link(to: session)?.close(session, reason)
       case .promote(let session): links.node?.promote(session)
       case .addresses(let addresses): links.node?.setAddresses(addresses)
       case .leftBehind(let devices): links.node?.setLeftBehind(devices)
@@ -218,11 +218,11 @@ extension Engine {
     _ batch: StoredBatch, on session: SessionID, over link: any SessionLink
   ) throws(StorageError) {
     let missing = try batch.forEachMessage(from: storage) { bytes in
-      meters.bytesSent.increment(by: bytes.count)
+      metrics.bytesSent.increment(by: bytes.count)
       link.send(bytes, to: session)
     }
     guard missing > 0 else { return }
-    meters.missing.increment(by: missing)
+    metrics.missing.increment(by: missing)
     report(.notStored(store: batch.store, count: missing))
   }
 }

@@ -24,8 +24,8 @@ extension Engine {
       ) { .write($0, store, operations) }
       return (write, isAwaited)
     }
-    meters.sets.increment(by: operations.count)
-    if isAwaited { try blockUntilSettled(write) }
+    metrics.sets.increment(by: operations.count)
+    if isAwaited { try blockUntilDurable(write) }
   }
 
   /// Writes transactions as ``StoreService/write(_:each:)`` does; they coalesce. A closed engine leaves the rest to
@@ -54,7 +54,7 @@ extension Engine {
   func writeDurably(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], expecting expected: ExpectedValues
   ) async throws(KithError) {
-    try await settle(accept(store, operations, expecting: expected, origin: .owner))
+    try await awaitDurability(of: accept(store, operations, expecting: expected, origin: .owner))
   }
 
   struct AcceptedWrite: Sendable {
@@ -63,7 +63,7 @@ extension Engine {
     fileprivate let isCrowded: Bool
   }
 
-  /// Makes a write visible at once. The caller must ``settle(_:)`` it, which commits it. Throws
+  /// Makes a write visible at once. The caller must ``awaitDurability(of:)`` it, which commits it. Throws
   /// `unexpectedValue` unless the store shows the expected values.
   func accept(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation],
@@ -77,7 +77,7 @@ extension Engine {
       let write = try take(isAwaited: true, &state, &effects) { .write($0, store, operations) }
       return AcceptedWrite(id: write, isCrowded: state.lastBatch > 1)
     }
-    meters.sets.increment(by: operations.count)
+    metrics.sets.increment(by: operations.count)
     return write
   }
 
@@ -105,7 +105,7 @@ extension Engine {
       let isCrowded = state.lastBatch > 1
       return (outcomes, last.map { AcceptedWrite(id: $0, isCrowded: isCrowded) })
     }
-    meters.sets.increment(by: accepted.outcomes.count { $0 == nil })
+    metrics.sets.increment(by: accepted.outcomes.count { $0 == nil })
     return accepted
   }
 
@@ -127,11 +127,11 @@ extension Engine {
       }
       return (AcceptedWrite(id: write, isCrowded: state.lastBatch > 1), past)
     }
-    if undone != nil { meters.sets.increment() }
+    if undone != nil { metrics.sets.increment() }
     return undone
   }
 
-  func settle(_ accepted: AcceptedWrite) async throws(KithError) {
+  func awaitDurability(of accepted: AcceptedWrite) async throws(KithError) {
     let write = accepted.id
     // Lets others that write at the same time join the commit.
     if accepted.isCrowded { await Task.yield() }
@@ -140,7 +140,7 @@ extension Engine {
       && state.withLock { $0.isRunning && !$0.shell.isBusy && $0.shell.isOpen(write) }
     if isWriters { wakeup.signal() } else { drain(until: write) }
     let outcome: Result<Void, KithError> = await withCheckedContinuation { continuation in
-      whenSettled(write) { continuation.resume(returning: $0) }
+      whenFinished(write) { continuation.resume(returning: $0) }
     }
     try outcome.get()
   }
@@ -155,7 +155,7 @@ extension Engine {
       for case .view(let change) in effects { superseded.formUnion(change.superseded) }
       return write
     }
-    try blockUntilSettled(write)
+    try blockUntilDurable(write)
     return superseded
   }
 
@@ -180,13 +180,13 @@ extension Engine {
     }
     guard let mark else { return }
     drain(until: mark)
-    try blockUntilSettled(mark)
+    try blockUntilDurable(mark)
   }
 
-  private func blockUntilSettled(_ write: WriteID) throws(KithError) {
+  private func blockUntilDurable(_ write: WriteID) throws(KithError) {
     let semaphore = DispatchSemaphore(value: 0)
     let settled = Mutex(Result<Void, KithError>.failure(.closedNode))
-    whenSettled(write) { outcome in
+    whenFinished(write) { outcome in
       settled.withLock { $0 = outcome }
       semaphore.signal()
     }
@@ -195,7 +195,7 @@ extension Engine {
   }
 
   /// Calls `completion` once, outside the lock; immediately if the outcome is known.
-  private func whenSettled(
+  private func whenFinished(
     _ write: WriteID, _ completion: @escaping @Sendable (Result<Void, KithError>) -> Void
   ) {
     let outcome = state.withLock { state in

@@ -23,14 +23,14 @@ final class Engine: Sendable {
   let storage: any ReplicaStorage
   let clock: @Sendable () -> Instant
   let logger: Logger
-  let state: TurnLock<EngineState>
+  let state: FairLock<EngineState>
   let wakeup = DispatchSemaphore(value: 0)
   /// Signalled when the drainer that ``close()`` waits for has finished.
   let drained = DispatchSemaphore(value: 0)
   /// Raised when peers, devices, problems or pending work have changed.
   let progress = Signal()
-  let meters = Meters()
-  let ration = Mutex(LogRation<LogLine.Subject>())
+  let metrics = Metrics()
+  let rateLimit = Mutex(LogRateLimit<LogLine.Subject>())
 
   init(
     account: AccountID, keys: DeviceKeys, process: ProcessID, storage: any ReplicaStorage,
@@ -42,7 +42,7 @@ final class Engine: Sendable {
     self.clock = clock
     self.logger = logger
     let replica = try KithError.mapping(Engine.replica(account, keys, process, storage))
-    state = TurnLock(EngineState(replica: replica))
+    state = FairLock(EngineState(replica: replica))
     Self.giveMemoryBack()
     input(.start(isCopy: storage.isCopy))
   }
@@ -84,11 +84,11 @@ final class Engine: Sendable {
   ) throws(Failure) -> Value {
     var later: [() -> Void] = []
     let (result, drainer) = state.withLock { state -> (Result<Value, Failure>, Drainer) in
-      let before = cause.map { state.beginTurn(of: $0.session, hasRecords: $0.hasRecords) }
+      let before = cause.map { state.beginWork(of: $0.session, hasRecords: $0.hasRecords) }
       var effects: [Effect] = []
       let result = Result { () throws(Failure) in try body(&state, &effects) }
       later = state.show(effects, origin: origin, reporting: report)
-      if let before, let slowed = endTurn(before, &state) { later.append(slowed) }
+      if let before, let slowed = endWork(before, &state) { later.append(slowed) }
       return (result, self.drainer(of: &state, drainsHere: drainsHere))
     }
     for run in later { run() }

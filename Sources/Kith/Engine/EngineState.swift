@@ -1,12 +1,12 @@
 internal import KithCore
 
 /// The ways to other devices.
-struct Links {
+struct SessionLinks {
   /// While the node runs.
   var node: (any SessionLink)?
   let pairings = PairingSessions()
 
-  func way(to session: SessionID) -> (any SessionLink)? { session.isPairing ? pairings : node }
+  func link(to session: SessionID) -> (any SessionLink)? { session.isPairing ? pairings : node }
 }
 
 struct EngineState {
@@ -26,8 +26,8 @@ struct EngineState {
   /// The number of durable writes in the last round that settled any.
   var lastBatch = 0
   var sleepsUntilMilliseconds: UInt64 = 0
-  var links = Links()
-  let carriers = CarrierDesk()
+  var links = SessionLinks()
+  let carriers = CarrierDispatcher()
 
   init(replica: Replica) {
     shell = Shell(replica)

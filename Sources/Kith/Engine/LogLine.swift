@@ -31,7 +31,7 @@ struct LogLine: Hashable, Sendable {
     case rejected = "change sets were refused: a wrong signature or digest"
     case misdirected = "change sets were refused: they were signed for another store"
     case quarantined = "entries were quarantined: they are malformed"
-    case strangerRefused = "a stranger was refused"
+    case unauthenticatedRefused = "an unauthenticated connection was refused"
     case slowed = "a device keeps this one so busy that its session is slowed"
     case fork = "two change sets carry one sequence: a directory was copied"
     case clone = "a device runs twice: stop one of the copies"
@@ -60,14 +60,14 @@ struct LogLine: Hashable, Sendable {
         .slowed, .fork, .clone, .divergence, .carrierFailed, .objectsVanished:
         .warning
       case .connected, .disconnected, .unreached, .joined, .renamed, .revoked, .clocksAgree,
-        .clockSetBack, .newGeneration, .policiesAgree, .strangerRefused, .newIncarnation,
+        .clockSetBack, .newGeneration, .policiesAgree, .unauthenticatedRefused, .newIncarnation,
         .storageRecovered, .regained, .lossAccepted, .carrierWorks:
         .notice
       }
     }
   }
 
-  /// Lines with equal subjects share a ration.
+  /// Rate-limited per subject.
   struct Subject: Hashable, Sendable {
     var message: Message
     var device: DeviceID?
@@ -94,7 +94,7 @@ extension LogLine {
 
 /// How many lines about one subject are logged in a time, so that a device that comes and goes does
 /// not fill a log.
-struct LogRation<Subject: Hashable & Sendable>: Sendable {
+struct LogRateLimit<Subject: Hashable & Sendable>: Sendable {
   static var lines: Int { 4 }
   static var milliseconds: UInt64 { 600_000 }
 

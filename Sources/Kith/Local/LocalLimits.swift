@@ -26,7 +26,7 @@ package enum LocalLimits {
   /// The time until a connection's first request.
   static let helloSeconds: Int64 = 10
   /// The time to take the last bytes when the node ends.
-  static let farewellMilliseconds: Int64 = 1_000
+  static let goodbyeMilliseconds: Int64 = 1_000
   /// The longest wait of `meet`: above the time of a connection attempt, and of a handshake.
   static let meeting = Duration.seconds(7)
   /// The longest wait of `waitUntilSynced`.

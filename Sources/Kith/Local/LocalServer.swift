@@ -135,9 +135,9 @@ final class LocalServer: EndsWithProcess {
       guard state.counts[new, default: 0] < limit else { return nil }
       state.counts[old, default: 0] -= 1
       state.counts[new, default: 0] += 1
-      guard new == .attached else { return .guest(0) }
+      guard new == .attached else { return .attached(0) }
       state.lastAttached += 1
-      return .guest(state.lastAttached)
+      return .attached(state.lastAttached)
     }
     if origin != nil { beginNext() }
     return origin

@@ -78,7 +78,7 @@ final class LocalSession: ChannelInboundHandler {
       // handed in earlier.
       channel.eventLoop.execute {
         let late = channel.eventLoop.scheduleTask(
-          in: .milliseconds(LocalLimits.farewellMilliseconds)
+          in: .milliseconds(LocalLimits.goodbyeMilliseconds)
         ) {
           channel.close(promise: nil)
         }
@@ -116,7 +116,7 @@ final class LocalSession: ChannelInboundHandler {
   private let channel: any Channel
   private var handle: Handle?
   private var kind = LocalServer.Kind.waiting
-  private var origin = WriteOrigin.guest(0)
+  private var origin = WriteOrigin.attached(0)
   private var frames = CircularBuffer<ByteBuffer>()
   private var stores: [StoreIdentifier: Opened] = [:]
   private var unanswered = 0

@@ -77,11 +77,11 @@ enum LocalSocket {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     let bytes = Array(path.utf8)
-    let room = MemoryLayout.size(ofValue: address.sun_path) - 1
-    guard bytes.count <= room else {
+    let limit = MemoryLayout.size(ofValue: address.sun_path) - 1
+    guard bytes.count <= limit else {
       throw KithError(
         .control,
-        "The path of the control socket has \(bytes.count) bytes; at most \(room) are possible. "
+        "The path of the control socket has \(bytes.count) bytes; at most \(limit) are possible. "
           + "Use a directory with a shorter path.",
         path: path)
     }

@@ -26,8 +26,9 @@ extension Node: NodeAccess {
       guard let known = try storeToWrite(store, operations, expecting: expected) else {
         return .done
       }
-      try await engine.settle(
-        engine.accept(known, operations, expecting: expected, origin: origin))
+      try await engine.awaitDurability(
+        of:
+          engine.accept(known, operations, expecting: expected, origin: origin))
     case .commitEach(let store, let transactions, let policy):
       guard transactions.count <= LocalLimits.transactions else { throw .malformedControl }
       return .written(try await write(transactions, to: store, policy, as: origin))
@@ -50,7 +51,7 @@ extension Node: NodeAccess {
       guard let known = try existing(store)?.identifier,
         let undone = try engine.acceptUndo(of: key, to: number, in: known, origin: origin)
       else { return .history([]) }
-      try await engine.settle(undone.write)
+      try await engine.awaitDurability(of: undone.write)
       return .history([undone.past])
     case .acceptLoss(let store):
       guard let name = StoreIdentifier(store) else { break }
@@ -113,7 +114,7 @@ extension Node: NodeAccess {
     guard let known else { return refused }
     let rest = Array(transactions.dropFirst(refused.count))
     let (outcomes, last) = try engine.accept(known, each: rest, origin: origin)
-    if let last { try await engine.settle(last) }
+    if let last { try await engine.awaitDurability(of: last) }
     return refused + outcomes
   }
 

@@ -81,7 +81,7 @@ package enum NodeCall: Codable, Sendable {
   }
 
   /// How long the program waits for the answer; nil: until the connection ends.
-  var patience: Duration? {
+  var timeout: Duration? {
     guard case .waitUntilSynced(_, let seconds, _) = self else { return nil }
     return .seconds(seconds) + LocalLimits.connect
   }

@@ -197,7 +197,7 @@ final class RemoteNode: StoreService, NodeAccess {
   ) async throws(KithError) -> NodeAnswer {
     let (outcomes, continuation) = AsyncStream<Outcome>.makeStream()
     let id = try send(call) { continuation.yield($0) }
-    let late = call.patience.flatMap { expire(id, in: $0) }
+    let late = call.timeout.flatMap { expire(id, in: $0) }
     defer { late?.cancel() }
     for await outcome in outcomes {
       guard case .event(let event) = outcome else { return try answer(outcome, to: call) }

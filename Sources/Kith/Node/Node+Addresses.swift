@@ -132,7 +132,7 @@ extension DialFailure {
     case .refused:
       "\(address) answers, but not as a device of this account: another account or program is there"
     case .anotherDevice: "another device of the account answers at \(address)"
-    case .noRoom: "this node has no room for another session (it takes \(NetworkLimits.sessions))"
+    case .noRoom: "this node has reached its limit of \(NetworkLimits.sessions) sessions"
     case .ourselves: "\(address) is this device itself"
     }
   }

@@ -59,7 +59,7 @@ extension Node {
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await transport.run() }
       if let discovery { group.addTask { await discovery.run() } }
-      group.addTask { await self.engine.tellStory { self.status } }
+      group.addTask { await self.engine.logStatusChanges { self.status } }
       if let open = configuration.carriers {
         let runner = CarrierRunner(
           engine: engine, list: carrierList, open: open)

@@ -55,24 +55,24 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
     return engine.read { $0.hello(port: port, at: now) }
   }
 
-  func strangerRefused(_ host: String) {
+  func unauthenticatedRefused(_ host: String) {
     let count = state.withLock { state in
       state.strangers += 1
       return state.strangers
     }
-    engine.log(LogLine(.strangerRefused, ["address": host, "count": "\(count)"]))
+    engine.log(LogLine(.unauthenticatedRefused, ["address": host, "count": "\(count)"]))
   }
 
   func dialEnded() { engine.progress.raise() }
 
-  func noted(_ event: TransportEvent) { engine.meters.count(event) }
+  func noted(_ event: TransportEvent) { engine.metrics.count(event) }
 
   func sessionOpened(_ id: SessionID, _ peer: SessionPeer) {
     let transport = state.withLock { state in
       state.sessions.insert(id)
       return state.transport
     }
-    engine.meters.sessions.increment()
+    engine.metrics.sessions.increment()
     guard engine.takesSessions else {
       transport?.close(id, reason: .silent)
       return
@@ -81,7 +81,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
   }
 
   func sessionReceived(_ id: SessionID, _ message: [UInt8]) {
-    engine.meters.bytesReceived.increment(by: message.count)
+    engine.metrics.bytesReceived.increment(by: message.count)
     let isLarge = message.count > Self.largeMessageBytes
     guard
       let inbound = InboundMessage(

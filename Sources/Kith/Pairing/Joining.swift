@@ -90,7 +90,7 @@ struct Joining: Sendable {
     // If this is lost, the device shows its certificate when it meets a member.
     channel.sendSession(JoinDone().encodedMessage())
     // The inviter first commits the new member, on a disk that may be slow.
-    guard await channel.awaitEnd(within: options.patience) || Task.isCancelled else {
+    guard await channel.awaitEnd(within: options.timeout) || Task.isCancelled else {
       throw KithError(
         .timedOut,
         "\(invitation.name) did not say in time that it has taken this device in. This device has all "

@@ -78,7 +78,7 @@ extension Node {
     /// How long to look on after an inviter that failed.
     package var furtherSearchTime: Duration = .seconds(4)
     /// How long the inviter may take to count the device.
-    package var patience: Duration = .seconds(30)
+    package var timeout: Duration = .seconds(30)
     /// The UDP port of announcements; tests take their own.
     package var announcementPort = NetworkLimits.defaultPairingPort
     /// The port of invitations; tests take their own.

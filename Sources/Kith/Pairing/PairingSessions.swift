@@ -97,7 +97,7 @@ final class PairingSession: PairingSessionOwner {
   // MARK: Events of the connection
 
   func received(_ message: [UInt8]) {
-    engine.meters.bytesReceived.increment(by: message.count)
+    engine.metrics.bytesReceived.increment(by: message.count)
     let now = engine.clock().monotonicMilliseconds
     guard let inbound = InboundMessage(decoding: message, account: engine.account),
       allowance.withLock({ $0.take(inbound, at: now) })

@@ -20,17 +20,17 @@ public final class KeyValueStore: Observable, Sendable {
   /// The store's identifier.
   public let identifier: StoreIdentifier
   let view: StoreView
-  private let behind: Mutex<Behind>
+  private let backend: Mutex<Backend>
   /// Called when the service has ended. Returns whether another one may still come.
-  typealias Succession = @Sendable () -> Bool
+  typealias ServiceEndHandler = @Sendable () -> Bool
 
-  private let succession: Succession
+  private let onServiceEnd: ServiceEndHandler
   /// The turns of transactions that are tried again.
   let retries = TaskQueue()
   /// The longest wait of a write or a flush for a new service.
   private let longestReplacing: Duration
 
-  private struct Behind {
+  private struct Backend {
     var service: any StoreService
     /// Whether an earlier service lost accepted writes, until ``flush()`` throws for it.
     var hasLostWrites = false
@@ -39,30 +39,30 @@ public final class KeyValueStore: Observable, Sendable {
 
   init(
     service: any StoreService, view: StoreView, longestReplacing: Duration = .seconds(10),
-    succession: @escaping Succession = { false }
+    onServiceEnd: @escaping ServiceEndHandler = { false }
   ) {
     identifier = view.identifier
-    behind = Mutex(Behind(service: service))
+    backend = Mutex(Backend(service: service))
     self.view = view
     self.longestReplacing = longestReplacing
-    self.succession = succession
+    self.onServiceEnd = onServiceEnd
   }
 
   /// Changes with the account, and with the program that has the directory open.
-  var service: any StoreService { behind.withLock { $0.service } }
+  var service: any StoreService { backend.withLock { $0.service } }
 
   func replaceService(by next: any StoreService) {
-    behind.withLock { behind in
-      if behind.service.hasLostWrites { behind.hasLostWrites = true }
-      behind.service = next
+    backend.withLock { backend in
+      if backend.service.hasLostWrites { backend.hasLostWrites = true }
+      backend.service = next
     }
     wakeWaiters()
   }
 
   func wakeWaiters() {
-    let waiters = behind.withLock { behind in
-      defer { behind.waiters = [] }
-      return behind.waiters
+    let waiters = backend.withLock { backend in
+      defer { backend.waiters = [] }
+      return backend.waiters
     }
     for waiter in waiters { waiter.signal() }
   }
@@ -244,9 +244,9 @@ public final class KeyValueStore: Observable, Sendable {
   ///   first.
   public func flush() throws(KithError) {
     try withService { service throws(KithError) in try service.flush() }
-    let hasLostWrites = behind.withLock { behind in
-      defer { behind.hasLostWrites = false }
-      return behind.hasLostWrites
+    let hasLostWrites = backend.withLock { backend in
+      defer { backend.hasLostWrites = false }
+      return backend.hasLostWrites
     }
     guard hasLostWrites else { return }
     throw KithError(
@@ -292,11 +292,11 @@ public final class KeyValueStore: Observable, Sendable {
   private func replacement(of old: any StoreService) -> (any StoreService)? {
     let isReplaced = DispatchSemaphore(value: 0)
     // Before looking, so that no replacement is missed.
-    behind.withLock { $0.waiters.append(isReplaced) }
-    defer { behind.withLock { $0.waiters.removeAll { $0 === isReplaced } } }
+    backend.withLock { $0.waiters.append(isReplaced) }
+    defer { backend.withLock { $0.waiters.removeAll { $0 === isReplaced } } }
     if service === old {
       // Elsewhere, because taking the directory over may last longer than this may block.
-      BlockingThread.start { if !self.succession() { isReplaced.signal() } }
+      BlockingThread.start { if !self.onServiceEnd() { isReplaced.signal() } }
       _ = isReplaced.wait(timeout: .now() + longestReplacing.dispatch)
     }
     let next = service

@@ -137,13 +137,13 @@ extension Engine: StoreService {
     guard let undone = try acceptUndo(of: key, to: number, in: store, origin: .owner) else {
       return nil
     }
-    try await settle(undone.write)
+    try await awaitDurability(of: undone.write)
     return undone.past
   }
 
   func syncReport(of store: StoreIdentifier) -> SyncReport {
-    let desk = state.withLock { $0.carriers }
-    let settings = desk.inUse.filter { desk.problem(of: $0.id) == nil }
+    let dispatcher = state.withLock { $0.carriers }
+    let settings = dispatcher.inUse.filter { dispatcher.problem(of: $0.id) == nil }
     return read { SyncReport(of: store, $0, settings) }
   }
 

@@ -3,5 +3,5 @@ enum WriteOrigin: Hashable, Sendable {
   /// The program that has the directory open.
   case owner
   /// An attached program, by the number of its connection.
-  case guest(UInt64)
+  case attached(UInt64)
 }

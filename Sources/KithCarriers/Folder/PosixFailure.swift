@@ -34,7 +34,7 @@ extension CarrierFailure {
     case ENOENT, ENOTDIR, EIO, ENODEV, ENXIO, ESTALE, ENOTCONN, ENOMEDIUM:
       (kind, remedy) = (.notThere, "see whether the folder is mounted")
     case ENOSPC, EDQUOT, EFBIG:
-      (kind, remedy) = (.full, "make room on the storage")
+      (kind, remedy) = (.full, "free space on the storage")
     case EACCES, EPERM, EROFS:
       (kind, remedy) = (.denied, "give this user write access to the folder")
     case ETIMEDOUT, EHOSTUNREACH, EHOSTDOWN, ENETUNREACH, ECONNREFUSED, ECONNRESET:

@@ -24,7 +24,7 @@ extension CarrierFailure {
       case 404, 410: (.notThere, "has no such directory; see whether the address is right")
       case 408, 502, 504: (.unreachable, "does not answer in time; Kith tries again")
       case 413: (.full, Self.tooLarge(sent))
-      case 507: (.full, "has no room; make room on the storage")
+      case 507: (.full, "is full; free space on the storage")
       case 429, 503: (.busy, "asks to wait")
       default: (.unexpected, "gave an unexpected answer")
       }

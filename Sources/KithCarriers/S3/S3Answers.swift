@@ -82,7 +82,7 @@ extension CarrierFailure {
     case "SlowDown", "ServiceUnavailable", "Throttling", "TooManyRequests", "RequestLimitExceeded":
       (code, text) = (.busy, "asks to wait")
     case "QuotaExceeded", "InsufficientCapacity", "XMinioStorageFull":
-      (code, text) = (.full, "has no room; make room on the storage")
+      (code, text) = (.full, "is full; free space on the storage")
     case "EntityTooLarge": (code, text) = (.full, Self.tooLarge(sent))
     case "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed",
       "IllegalLocationConstraintException":

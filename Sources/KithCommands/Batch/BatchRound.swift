@@ -58,7 +58,7 @@ struct BatchRound: Sendable {
       do {
         guard let line else {
           throw CommandFailure(
-            .usage, "the line is too long; at most \(Humane.bytes(BatchLines.limit)) are allowed")
+            .usage, "the line is too long; at most \(Format.bytes(BatchLines.limit)) are allowed")
         }
         let request = try BatchRequest(line)
         id = request.id

@@ -25,10 +25,10 @@ struct AccountSignInCommand: AsyncParsableCommand {
     let chosen = try await Accounts.known(configuration).find(account)
     // A node that serves the local stores will serve the account soon.
     let local = try Accounts.deviceDirectory(in: options.directoryURL.path)
-    let hadNode = try await NodeDoor.wait(for: local, toBeServed: true, within: .zero)
+    let hadNode = try await NodeConnector.wait(for: local, toBeServed: true, within: .zero)
     let hasLost = try await Accounts.signIn(to: chosen, configuration)
-    let hasNode = try await NodeDoor.wait(
-      for: chosen.directory, toBeServed: true, within: hadNode ? SignInReport.patience : .zero)
+    let hasNode = try await NodeConnector.wait(
+      for: chosen.directory, toBeServed: true, within: hadNode ? SignInReport.timeout : .zero)
     try options.print(SignInReport.document(chosen, isSignedIn: true))
     options.console.talk(
       "Signed in to \(chosen.account.hex.prefix(16)). "
@@ -44,7 +44,7 @@ struct AccountSignInCommand: AsyncParsableCommand {
 
 enum SignInReport {
   /// How long nodes may take to follow.
-  static let patience = Duration.seconds(5)
+  static let timeout = Duration.seconds(5)
 
   static func document(
     _ account: Accounts.KnownAccount, isSignedIn: Bool, servedBy process: Int32? = nil

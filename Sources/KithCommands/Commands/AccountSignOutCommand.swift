@@ -19,8 +19,8 @@ struct AccountSignOutCommand: AsyncParsableCommand {
     guard let left = try await Accounts.signOut(options.accounts()) else {
       throw CommandFailure.signedOut(options.directoryURL.path)
     }
-    let isLeft = try await NodeDoor.wait(
-      for: left.directory, toBeServed: false, within: SignInReport.patience)
+    let isLeft = try await NodeConnector.wait(
+      for: left.directory, toBeServed: false, within: SignInReport.timeout)
     let server = isLeft ? nil : DeviceDirectory.owner(of: left.directory)
     try options.print(SignInReport.document(left, isSignedIn: false, servedBy: server))
     let place = options.directory.map { " --directory \(ShellText.quoted($0))" } ?? ""

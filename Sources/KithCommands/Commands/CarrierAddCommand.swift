@@ -129,7 +129,7 @@ struct CarrierAddCommand: AsyncParsableCommand {
       let line = carrier.map {
         $0.objects == 0
           ? "Putting everything there…"
-          : "Putting everything there: \(Humane.count($0.objects, "object")), \(Humane.bytes($0.bytes))…"
+          : "Putting everything there: \(Format.count($0.objects, "object")), \(Format.bytes($0.bytes))…"
       }
       if let line, line != told { options.console.talk(line) }
       told = line ?? told
@@ -155,8 +155,8 @@ struct CarrierAddCommand: AsyncParsableCommand {
         .unreachable, "the node has not put everything yet; see: kith carrier list")
     }
     options.console.talk(
-      "It holds everything of this device now: \(Humane.count(carrier.objects, "object")), "
-        + "\(Humane.bytes(carrier.bytes)).")
+      "It holds everything of this device now: \(Format.count(carrier.objects, "object")), "
+        + "\(Format.bytes(carrier.bytes)).")
   }
 }
 

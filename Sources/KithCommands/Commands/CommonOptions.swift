@@ -66,7 +66,7 @@ struct CommonOptions: ParsableArguments {
   }
 
   static func directory(option: String?, environment: [String: String]) -> URL {
-    exactly(option ?? UsualDirectory.path(environment: environment))
+    exactly(option ?? DefaultDirectory.path(environment: environment))
   }
 
   /// Foundation would replace a leading `~`.

@@ -43,7 +43,7 @@ struct DevicesListCommand: AsyncParsableCommand {
       nowMilliseconds: Moment.now)
     try options.print(report.document, text: report.text)
     guard !options.json else { return }
-    for notice in SharedNames.notices(status.devices) { options.console.talk(notice) }
+    for notice in DuplicateNames.notices(status.devices) { options.console.talk(notice) }
   }
 }
 
@@ -78,7 +78,7 @@ struct DevicesRenameCommand: AsyncParsableCommand {
     try options.print(.versioned(["device": result.document]))
     options.console.talk(
       "\(Columns.printable(renamed.name)) is called \(Columns.printable(name)) from now on.")
-    if let notice = SharedNames.notice(name, renamed.fingerprint, among: devices) {
+    if let notice = DuplicateNames.notice(name, renamed.fingerprint, among: devices) {
       options.console.talk(notice)
     }
   }

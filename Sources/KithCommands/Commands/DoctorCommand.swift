@@ -62,7 +62,7 @@ struct DoctorCommand: AsyncParsableCommand {
       guard plan.lacksOwn else { return true }
       console.talk(
         "The part is damaged that has the writes which no other device has: "
-          + "\(Humane.count(plan.drafts, "of them")) can be read, and some may be lost. A newer backup may "
+          + "\(Format.count(plan.drafts, "of them")) can be read, and some may be lost. A newer backup may "
           + "have them. The damaged database is kept.")
       do throws(CommandFailure) {
         try Confirmation.demand("Make a new database?", unless: yes, console)
@@ -99,7 +99,7 @@ struct DoctorCommand: AsyncParsableCommand {
       let others = report.others.count
       if others > 0 {
         options.console.talk(
-          "Meet the \(Humane.count(others, "other device")) of the account first, if you can: they may "
+          "Meet the \(Format.count(others, "other device")) of the account first, if you can: they may "
             + "still have it.")
       }
       try Confirmation.demand("Take it for lost?", unless: yes, options.console)
@@ -125,15 +125,15 @@ struct DoctorCommand: AsyncParsableCommand {
       options.console.warn(error.description)
       directory = options.directoryURL.path
     }
-    let patient = Patient(
+    let target = DiagnosisTarget(
       directory: directory, port: port ?? ListenPlan.defaultPort, nowMilliseconds: Moment.now,
-      device: await Patient.device(of: directory, options.passphraseQuestion),
+      device: await DiagnosisTarget.device(of: directory, options.passphraseQuestion),
       isSignedOut: (try? options.isSignedOut) ?? false)
-    let report = await DoctorReport.examine(patient)
+    let report = await DoctorReport.examine(target)
     try options.print(report.document, text: report.text)
     guard report.isHealthy else {
       throw CommandFailure(
-        .unhealthy, "\(Humane.count(report.problems, "problem")); see above")
+        .unhealthy, "\(Format.count(report.problems, "problem")); see above")
     }
   }
 }

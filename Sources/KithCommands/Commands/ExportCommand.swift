@@ -68,9 +68,9 @@ extension ExportCommand {
     let keys = guessed.prefix(Self.keysInWarning).map { Columns.printable($0, limit: 80) }
     let rest = guessed.count - keys.count
     options.console.warn(
-      "no dump told the dconf types of \(Humane.count(guessed.count, "value")), which are written as "
+      "no dump told the dconf types of \(Format.count(guessed.count, "value")), which are written as "
         + "their values' usual ones; a program ignores a value of another type: "
-        + keys.joined(separator: ", ") + (rest > 0 ? " and \(Humane.count(rest)) more" : ""))
+        + keys.joined(separator: ", ") + (rest > 0 ? " and \(Format.count(rest)) more" : ""))
   }
 }
 

@@ -76,9 +76,9 @@ struct ImportCommand: AsyncParsableCommand {
     keyBytes: Int, _ passphrase: @escaping PassphraseQuestion
   ) async throws {
     let identifier = try store.store.identifier
-    guard try !store.store.isUsual else {
+    guard try !store.store.isDefault else {
       throw CommandFailure(
-        .usage, "every node creates the usual store, so --key-bytes needs another: --store NAME")
+        .usage, "every node creates the default store, so --key-bytes needs another: --store NAME")
     }
     let isThere = try await options.withNode(passphrase: passphrase) { node in
       let known = try await node.status().stores.first { $0.identifier == identifier }

@@ -58,7 +58,7 @@ struct InviteCommand: AsyncParsableCommand {
           "\(name) at \(address) asks to join. Its fingerprint is  \(candidate.fingerprint)")
         console.talk("This device's fingerprint is  \(own)")
         let devices = try? await node.status().devices
-        let notice = SharedNames.notice(
+        let notice = DuplicateNames.notice(
           candidate.name, candidate.fingerprint, among: devices ?? [])
         if let notice { console.talk(notice) }
         return isSure

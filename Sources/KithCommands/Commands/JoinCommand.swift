@@ -86,7 +86,7 @@ struct JoinCommand: AsyncParsableCommand {
       let own = status.devices.first(where: \.isThisDevice)
       return (
         status.others,
-        own.flatMap { SharedNames.notice($0.name, $0.fingerprint, among: status.devices) },
+        own.flatMap { DuplicateNames.notice($0.name, $0.fingerprint, among: status.devices) },
         status.unshownNotice
       )
     }

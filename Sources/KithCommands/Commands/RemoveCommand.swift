@@ -87,7 +87,7 @@ struct RemoveCommand: AsyncParsableCommand {
           "no key in the store \"\(Columns.printable(name))\" begins with "
             + "\"\(Columns.printable(prefix, limit: 80))\"")
       }
-      options.console.talk("Removed \(Humane.count(removed.count, "key")).")
+      options.console.talk("Removed \(Format.count(removed.count, "key")).")
     }
     guard force || missing.isEmpty else { throw CommandFailure.missing(missing, in: name) }
   }
@@ -100,7 +100,7 @@ struct RemoveCommand: AsyncParsableCommand {
       .filter { $0.utf8.starts(with: prefix.utf8) }
     guard !found.isEmpty else { return [] }
     try Confirmation.demand(
-      "Remove \(Humane.count(found.count, "key")) of \"\(Columns.printable(name))\"?",
+      "Remove \(Format.count(found.count, "key")) of \"\(Columns.printable(name))\"?",
       unless: yes || !Terminal.hasInput, options.console)
     try await node.write(found.map { ($0, nil) }, in: name)
     return found

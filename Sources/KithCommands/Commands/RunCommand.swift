@@ -47,7 +47,7 @@ struct RunCommand: AsyncParsableCommand {
     configuration.keepsHistory = history
     configuration.logger = ServiceLog.logger(logLevel.level)
     try await Accounts(configuration).use { accounts in
-      try await accounts.openUsualStore(identifier)
+      try await accounts.openDefaultStore(identifier)
       do {
         try await accounts.runUntilSignal(
           beside: ReadyLine(accounts: accounts, console: options.console))

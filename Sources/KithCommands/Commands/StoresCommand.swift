@@ -67,7 +67,7 @@ struct StoresRemoveCommand: AsyncParsableCommand {
       let keys = Set(shown.values.keys).union(hidden).sorted().map(\.text)
       guard !keys.isEmpty else { return keys }
       try Confirmation.demand(
-        "Remove \(Humane.count(keys.count, "key")), all of \"\(Columns.printable(name))\", on all devices?",
+        "Remove \(Format.count(keys.count, "key")), all of \"\(Columns.printable(name))\", on all devices?",
         unless: yes, console)
       try await node.write(keys.map { ($0, nil) }, in: name)
       return keys
@@ -75,6 +75,6 @@ struct StoresRemoveCommand: AsyncParsableCommand {
     try options.print(
       .versioned(["removed": .strings(removed), "store": .string(name)]))
     console.talk(
-      removed.isEmpty ? "The store is empty." : "Removed \(Humane.count(removed.count, "key")).")
+      removed.isEmpty ? "The store is empty." : "Removed \(Format.count(removed.count, "key")).")
   }
 }

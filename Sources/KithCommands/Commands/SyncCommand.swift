@@ -59,7 +59,7 @@ struct SyncCommand: AsyncParsableCommand {
       }
       lines += report.carriers.map { carrier in
         style(.good, "stored on   ") + Columns.printable(carrier.location) + ", as seen "
-          + Humane.ago(carrier.sinceMilliseconds, now: Moment.now)
+          + Format.ago(carrier.sinceMilliseconds, now: Moment.now)
       }
       return lines.joined(separator: "\n")
     }

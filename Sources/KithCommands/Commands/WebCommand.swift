@@ -42,7 +42,7 @@ struct WebCommand: AsyncParsableCommand {
     let address = PageAddress(options: options, opens: open)
     defer { address.remove() }
     try await Accounts(configuration).use { accounts in
-      try await accounts.openUsualStore(store)
+      try await accounts.openDefaultStore(store)
       let page = WebPage(
         accounts: accounts, store: store, port: webPort ?? 0, onReady: address.show,
         onUse: address.remove)

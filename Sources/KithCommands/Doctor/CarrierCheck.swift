@@ -5,10 +5,12 @@ import KithTerminal
 struct CarrierCheck: Check {
   static let name = "carriers"
 
-  func look(at patient: Patient) async -> [NodeStatus.Carrier] { patient.report?.carriers ?? [] }
+  func look(at target: DiagnosisTarget) async -> [NodeStatus.Carrier] {
+    target.report?.carriers ?? []
+  }
 
-  func findings(_ sight: [NodeStatus.Carrier], of patient: Patient) -> [Finding] {
-    guard patient.isRunning else { return [] }
+  func findings(_ sight: [NodeStatus.Carrier], of target: DiagnosisTarget) -> [Finding] {
+    guard target.isRunning else { return [] }
     return sight.map { carrier in
       let tried = "asked about \(Columns.printable(carrier.location))"
       if let problem = carrier.problem {
@@ -20,7 +22,7 @@ struct CarrierCheck: Check {
         return finding(
           .problem, tried: tried,
           seen:
-            "\(Humane.count(carrier.vanished, "object")) vanished, and others do not bring their data",
+            "\(Format.count(carrier.vanished, "object")) vanished, and others do not bring their data",
           advice:
             "see who else can delete there: another program, a rule of the storage, a device that "
             + "was revoked; then change the password: kith carrier password")

@@ -14,19 +14,19 @@ struct ClockCheck: Check {
     var filesAheadMilliseconds: Int64 = 0
   }
 
-  func look(at patient: Patient) -> Sight {
+  func look(at target: DiagnosisTarget) -> Sight {
     var ahead: Int64 = 0
     for name in ["secrets", "kith.sqlite", "kith.sqlite-wal"] {
       var status = stat()
-      guard lstat("\(patient.directory)/\(name)", &status) == 0 else { continue }
+      guard lstat("\(target.directory)/\(name)", &status) == 0 else { continue }
       let written = Int64(status.st_mtim.tv_sec) * 1_000
-      ahead = max(ahead, written - Int64(clamping: patient.nowMilliseconds))
+      ahead = max(ahead, written - Int64(clamping: target.nowMilliseconds))
     }
     return Sight(
       isSynchronised: kith_clock_is_synchronised() != 0, filesAheadMilliseconds: ahead)
   }
 
-  func findings(_ sight: Sight, of patient: Patient) -> [Finding] {
+  func findings(_ sight: Sight, of target: DiagnosisTarget) -> [Finding] {
     var findings = [
       sight.isSynchronised
         ? finding(.good, tried: "asked the kernel", seen: "the clock is synchronised")
@@ -44,16 +44,16 @@ struct ClockCheck: Check {
           advice: "the clock is behind, or was ahead when they were written: set it right, see "
             + "timedatectl"))
     }
-    let problems = (patient.report?.problems ?? []).filter(\.isOfClocks)
+    let problems = (target.report?.problems ?? []).filter(\.isOfClocks)
     guard problems.isEmpty else { return findings + self.findings(of: problems) }
-    let offsets = (patient.report?.peers ?? []).filter(\.isExchanging)
+    let offsets = (target.report?.peers ?? []).filter(\.isExchanging)
       .map(\.clockOffsetMilliseconds.magnitude)
     if let most = offsets.max() {
       findings.append(
         finding(
           .good,
-          tried: "compared it with \(Humane.count(offsets.count, "connected device"))",
-          seen: "they differ by \(Humane.count(Int(clamping: most))) ms at most"))
+          tried: "compared it with \(Format.count(offsets.count, "connected device"))",
+          seen: "they differ by \(Format.count(Int(clamping: most))) ms at most"))
     }
     return findings
   }

@@ -11,14 +11,14 @@ struct DirectoryCheck: Check {
     var damaged: [String] = []
   }
 
-  func look(at patient: Patient) -> Sight {
+  func look(at target: DiagnosisTarget) -> Sight {
     Sight(
-      isUnderPassphrase: try? Node.isUnderPassphrase(directory: patient.directory),
-      damaged: DeviceDirectory.damagedDatabases(patient.directory))
+      isUnderPassphrase: try? Node.isUnderPassphrase(directory: target.directory),
+      damaged: DeviceDirectory.damagedDatabases(target.directory))
   }
 
-  func findings(_ sight: Sight, of patient: Patient) -> [Finding] {
-    state(sight.isUnderPassphrase, of: patient)
+  func findings(_ sight: Sight, of target: DiagnosisTarget) -> [Finding] {
+    state(sight.isUnderPassphrase, of: target)
       + sight.damaged.map { path in
         finding(
           .note, tried: "looked for damaged databases",
@@ -27,55 +27,55 @@ struct DirectoryCheck: Check {
       }
   }
 
-  private func state(_ isUnderPassphrase: Bool?, of patient: Patient) -> [Finding] {
+  private func state(_ isUnderPassphrase: Bool?, of target: DiagnosisTarget) -> [Finding] {
     let lock =
       switch isUnderPassphrase {
       case true?: "secrets under a passphrase"
       case false?: "secrets under no passphrase"
       case nil: "secrets not looked at"
       }
-    switch patient.device {
+    switch target.device {
     case .running(let report):
       let owner = report.processID.map { " (process \($0))" } ?? ""
       return [
         finding(
-          .good, tried: "asked the node of \(patient.directory)",
+          .good, tried: "asked the node of \(target.directory)",
           seen: "it runs\(owner), and found modes, owners and structure sound at its start; \(lock)"
         )
-      ] + signedOut(patient) + problems(report)
+      ] + signedOut(target) + problems(report)
     case .opened(let report):
       return [
         finding(
-          .good, tried: "opened \(patient.directory)",
+          .good, tried: "opened \(target.directory)",
           seen: "modes, owners and structure are sound; \(lock)"),
         finding(
           .note, tried: "asked for a node in the directory", seen: "none runs",
-          advice: patient.isSignedOut ? nil : "start it: kith run"),
-      ] + signedOut(patient) + problems(report)
-    case .none where patient.isSignedOut: return signedOut(patient)
+          advice: target.isSignedOut ? nil : "start it: kith run"),
+      ] + signedOut(target) + problems(report)
+    case .none where target.isSignedOut: return signedOut(target)
     case .none:
       return [
         finding(
-          .note, tried: "opened \(patient.directory)", seen: "it holds no device",
+          .note, tried: "opened \(target.directory)", seen: "it holds no device",
           advice: "kith account create, or kith join")
       ]
     case .failed(let error) where error.code == .passphrase && isUnderPassphrase == true:
       return [
         finding(
-          .unknown, tried: "opened \(patient.directory)", seen: error.description,
+          .unknown, tried: "opened \(target.directory)", seen: error.description,
           advice: "to look into it: kith doctor --passphrase-file FILE")
       ]
     case .failed(let error):
       return [
         finding(
-          .problem, tried: "opened \(patient.directory)",
+          .problem, tried: "opened \(target.directory)",
           seen: "it cannot be opened (\(error.code))", advice: error.description)
       ]
     }
   }
 
-  private func signedOut(_ patient: Patient) -> [Finding] {
-    guard patient.isSignedOut else { return [] }
+  private func signedOut(_ target: DiagnosisTarget) -> [Finding] {
+    guard target.isSignedOut else { return [] }
     return [
       finding(
         .note, tried: "looked who is signed in",

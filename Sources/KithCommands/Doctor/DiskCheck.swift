@@ -25,9 +25,9 @@ struct DiskCheck: Check {
     var writeFailure: Int32?
   }
 
-  func look(at patient: Patient) -> Sight {
+  func look(at target: DiagnosisTarget) -> Sight {
     // A directory that does not exist yet will be on its parent's file system.
-    var place = patient.directory
+    var place = target.directory
     while access(place, F_OK) != 0, place.count > 1 {
       place = (place as NSString).deletingLastPathComponent
     }
@@ -48,25 +48,25 @@ struct DiskCheck: Check {
     return sight
   }
 
-  func findings(_ sight: Sight, of patient: Patient) -> [Finding] {
+  func findings(_ sight: Sight, of target: DiagnosisTarget) -> [Finding] {
     [room(sight), write(sight), kind(sight)].compactMap(\.self)
   }
 
   private func room(_ sight: Sight) -> Finding? {
     guard let room = sight.room else { return nil }
-    let tried = "asked for the room that is left"
+    let tried = "asked for the free space"
     guard room >= Self.leastRoom else {
       return finding(
-        .problem, tried: tried, seen: Humane.bytes(room),
+        .problem, tried: tried, seen: Format.bytes(room),
         advice:
-          "make room: a node wants \(Humane.bytes(Self.leastRoom)); without any, writes fail, "
+          "free some space: a node wants \(Format.bytes(Self.leastRoom)); without any, writes fail, "
           + "and go on by themselves once there is some")
     }
-    return finding(.good, tried: tried, seen: Humane.bytes(room))
+    return finding(.good, tried: tried, seen: Format.bytes(room))
   }
 
   private func write(_ sight: Sight) -> Finding {
-    let tried = "\(Self.rounds) durable writes of \(Humane.bytes(Self.writeBytes))"
+    let tried = "\(Self.rounds) durable writes of \(Format.bytes(Self.writeBytes))"
     if sight.isReadOnly {
       return finding(
         .problem, tried: "tried to write", seen: "the file system is mounted read-only",
@@ -83,7 +83,7 @@ struct DiskCheck: Check {
         .problem, tried: "tried to write", seen: String(cString: strerror(code)), advice: advice)
     }
     let seconds = sight.writeSeconds ?? 0
-    let seen = "\(Humane.duration(seconds: seconds)) each, the median"
+    let seen = "\(Format.duration(seconds: seconds)) each, the median"
     guard seconds <= Self.slowWrite else {
       return finding(
         .note, tried: tried, seen: seen,

@@ -13,9 +13,9 @@ struct DoctorReport: Equatable, Sendable {
   ]
 
   /// One check after another: others would disturb the time of writing.
-  static func examine(_ patient: Patient) async -> Self {
+  static func examine(_ target: DiagnosisTarget) async -> Self {
     var findings: [Finding] = []
-    for check in checks { findings += await check.examine(patient) }
+    for check in checks { findings += await check.examine(target) }
     return Self(findings: findings)
   }
 

@@ -43,15 +43,15 @@ protocol Check: Sendable {
   static var name: String { get }
 
   /// May block.
-  func look(at patient: Patient) async -> Sight
+  func look(at target: DiagnosisTarget) async -> Sight
 
   /// In the order of the report.
-  func findings(_ sight: Sight, of patient: Patient) -> [Finding]
+  func findings(_ sight: Sight, of target: DiagnosisTarget) -> [Finding]
 }
 
 extension Check {
-  func examine(_ patient: Patient) async -> [Finding] {
-    findings(await look(at: patient), of: patient)
+  func examine(_ target: DiagnosisTarget) async -> [Finding] {
+    findings(await look(at: target), of: target)
   }
 
   func finding(

@@ -17,10 +17,10 @@ struct FirewallCheck: Check {
     var hasKernelRules: Bool? = false
   }
 
-  func look(at patient: Patient) -> Sight {
+  func look(at target: DiagnosisTarget) -> Sight {
     func text(_ path: String) -> String? { try? String(contentsOfFile: path, encoding: .utf8) }
     var sight = Sight()
-    let port = patient.effectivePort
+    let port = target.effectivePort
     sight.ufw = text("/etc/ufw/ufw.conf").map(Self.isSwitchedOn)
     sight.ufwAllows = text("/etc/ufw/user.rules").map { Self.ufwAllows(port, rules: $0) }
     let manager = FileManager.default
@@ -44,8 +44,8 @@ struct FirewallCheck: Check {
     return sight
   }
 
-  func findings(_ sight: Sight, of patient: Patient) -> [Finding] {
-    let port = patient.effectivePort
+  func findings(_ sight: Sight, of target: DiagnosisTarget) -> [Finding] {
+    let port = target.effectivePort
     var findings: [Finding] = []
     if sight.ufw == true {
       findings.append(

@@ -23,7 +23,7 @@ struct MulticastCheck: Check {
     var isHeard: Bool
   }
 
-  func look(at patient: Patient) async -> [Link] {
+  func look(at target: DiagnosisTarget) async -> [Link] {
     var logger = Logger(label: "kith")
     logger.logLevel = .critical
     let multicast = LinkMulticast(
@@ -54,7 +54,7 @@ struct MulticastCheck: Check {
     return links
   }
 
-  func findings(_ links: [Link], of patient: Patient) -> [Finding] {
+  func findings(_ links: [Link], of target: DiagnosisTarget) -> [Finding] {
     var findings: [Finding] = []
     if links.allSatisfy(\.link.isLoopback) {
       findings.append(

@@ -4,11 +4,11 @@ import KithTerminal
 struct NetworkCheck: Check {
   static let name = "network"
 
-  func look(at patient: Patient) -> [LinkInterface] {
+  func look(at target: DiagnosisTarget) -> [LinkInterface] {
     LinkInterface.current().filter { !$0.isLoopback && !$0.subnets.isEmpty }
   }
 
-  func findings(_ interfaces: [LinkInterface], of patient: Patient) -> [Finding] {
+  func findings(_ interfaces: [LinkInterface], of target: DiagnosisTarget) -> [Finding] {
     let tried = "looked for networks"
     let connected = interfaces.filter(\.hasCarrier)
     guard connected.isEmpty else {
@@ -21,14 +21,14 @@ struct NetworkCheck: Check {
       : "no interface that has an address is connected "
         + "(\(interfaces.map { Columns.printable($0.name) }.joined(separator: ", ")))"
     // A node that serves only this host needs no network.
-    if patient.isRunning, let report = patient.report, !report.listening.isEmpty,
+    if target.isRunning, let report = target.report, !report.listening.isEmpty,
       report.listening.allSatisfy({ $0.hasPrefix("127.") || $0.hasPrefix("[::1]") })
     {
       return [finding(.note, tried: tried, seen: "\(seen); the node serves this host alone")]
     }
     // A folder needs none either.
-    if patient.isRunning,
-      patient.report?.carriers.contains(where: { $0.kind == "folder" && $0.problem == nil }) == true
+    if target.isRunning,
+      target.report?.carriers.contains(where: { $0.kind == "folder" && $0.problem == nil }) == true
     {
       return [finding(.note, tried: tried, seen: "\(seen); the node exchanges through a folder")]
     }

@@ -23,17 +23,17 @@ struct PortCheck: Check {
     case refused(NetworkFailure)
   }
 
-  func look(at patient: Patient) async -> Sight {
-    if patient.isRunning, let report = patient.report {
+  func look(at target: DiagnosisTarget) async -> Sight {
+    if target.isRunning, let report = target.report {
       return report.listening.isEmpty ? .silent : .listening(report.listening)
     }
-    guard let failure = await NetworkFailure.listening(port: patient.port) else { return .free }
+    guard let failure = await NetworkFailure.listening(port: target.port) else { return .free }
     return failure.reason == .portTaken
-      ? .taken(ListeningSockets.owner(ofPort: patient.port)) : .refused(failure)
+      ? .taken(ListeningSockets.owner(ofPort: target.port)) : .refused(failure)
   }
 
-  func findings(_ sight: Sight, of patient: Patient) -> [Finding] {
-    let tried = "tried to listen on TCP port \(patient.port)"
+  func findings(_ sight: Sight, of target: DiagnosisTarget) -> [Finding] {
+    let tried = "tried to listen on TCP port \(target.port)"
     switch sight {
     case .listening(let addresses):
       return [
@@ -54,7 +54,7 @@ struct PortCheck: Check {
       return [
         finding(
           .problem, tried: tried, seen: who,
-          advice: (owner == nil ? "see who: sudo ss -ltnp 'sport = :\(patient.port)'; " : "")
+          advice: (owner == nil ? "see who: sudo ss -ltnp 'sport = :\(target.port)'; " : "")
             + "stop that one, or run the node on another: kith run --port 0")
       ]
     case .refused(let failure):

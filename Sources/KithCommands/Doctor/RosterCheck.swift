@@ -13,12 +13,12 @@ struct RosterCheck: Check {
   /// So many devices are hardly all switched off at once.
   static let crowd = 3
 
-  func look(at patient: Patient) {}
+  func look(at target: DiagnosisTarget) {}
 
-  func findings(_ sight: Void, of patient: Patient) -> [Finding] {
-    if patient.isSignedOut { return [] }
+  func findings(_ sight: Void, of target: DiagnosisTarget) -> [Finding] {
+    if target.isSignedOut { return [] }
     let tried = "asked for the account's devices"
-    guard let report = patient.report else {
+    guard let report = target.report else {
       return [finding(.unknown, tried: tried, seen: "the directory could not be looked into")]
     }
     let others = report.others
@@ -29,16 +29,16 @@ struct RosterCheck: Check {
           advice: "add another: kith invite here, kith join there")
       ]
     }
-    guard patient.isRunning else {
+    guard target.isRunning else {
       return [
         finding(
           .problem, tried: tried,
           seen:
-            "\(Humane.count(others.count, "other")), and no node runs here: nothing is exchanged",
+            "\(Format.count(others.count, "other")), and no node runs here: nothing is exchanged",
           advice: "start it: kith run, or as a service: kith service install")
       ]
     }
-    let now = patient.nowMilliseconds
+    let now = target.nowMilliseconds
     let away = others.filter { !report.isConnected(to: $0, now: now) }
     let isAlone = away.count == others.count
     let mayBeOff = away.count < Self.crowd && away.allSatisfy { self.mayBeOff($0, report, now) }
@@ -98,14 +98,14 @@ struct RosterCheck: Check {
     guard device.wasHeard else {
       return finding(
         .note, tried: tried,
-        seen: "never heard of since it joined \(Humane.ago(device.enrolledMilliseconds, now: now))"
+        seen: "never heard of since it joined \(Format.ago(device.enrolledMilliseconds, now: now))"
           + calls,
         advice: "start its node: kith run; if none of your devices is that, as where joining broke "
           + "off, take it out: kith devices revoke")
     }
     let heard = device.lastSeenMilliseconds
     let isLong = now - min(heard ?? device.enrolledMilliseconds, now) > Self.longSilence
-    let seen = heard.map { "last heard \(Humane.ago($0, now: now))" }
+    let seen = heard.map { "last heard \(Format.ago($0, now: now))" }
     return finding(
       .note, tried: tried, seen: (seen ?? "not heard since the node started") + calls,
       advice: isLong

@@ -5,11 +5,11 @@ import KithTerminal
 struct VersionsCheck: Check {
   static let name = "versions"
 
-  func look(at patient: Patient) {}
+  func look(at target: DiagnosisTarget) {}
 
-  func findings(_ sight: Void, of patient: Patient) -> [Finding] {
+  func findings(_ sight: Void, of target: DiagnosisTarget) -> [Finding] {
     let own = Software.version
-    let others = (patient.report?.others ?? []).compactMap { device in
+    let others = (target.report?.others ?? []).compactMap { device in
       device.software.map { (name: device.name, version: $0) }
     }
     let different = others.filter { $0.version != own }
@@ -23,7 +23,7 @@ struct VersionsCheck: Check {
     }
     return [
       finding(
-        .good, tried: "asked this program and \(Humane.count(others.count, "other device"))",
+        .good, tried: "asked this program and \(Format.count(others.count, "other device"))",
         seen: "kith \(own)")
     ]
   }

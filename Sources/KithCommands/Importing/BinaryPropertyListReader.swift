@@ -29,8 +29,8 @@ struct BinaryPropertyListReader {
 
   private static let damaged = ImportError("the binary property list is damaged or cut off")
   private static let tooLarge = ImportError(
-    "the binary property list unfolds to more than \(Humane.count(limitValues)) values or "
-      + "\(Humane.bytes(limitBytes))")
+    "the binary property list unfolds to more than \(Format.count(limitValues)) values or "
+      + "\(Format.bytes(limitBytes))")
   private static let tooDeep = ImportError(
     "the property list is nested deeper than \(PropertyListReader.maximumDepth)")
 

@@ -51,8 +51,8 @@ enum DconfTypes {
     for entry in file.entries {
       let form = file.forms[Key(entry.key)]
       let isPlain =
-        GVariantText.isUsual(entry.value)
-        && form == .string(GVariantText.usualType(entry.value))
+        GVariantText.isDefault(entry.value)
+        && form == .string(GVariantText.defaultType(entry.value))
       new[Key(entry.key)] = isPlain ? nil : form
     }
     return Set(old.keys).union(new.keys).sorted().filter { old[$0] != new[$0] }

@@ -73,9 +73,9 @@ struct GVariantReader {
       position += 1
       let inner = try value(nil, depth: depth + 1)
       try expect(UInt8(ascii: ">"))
-      let isUsual = inner.wholeForm == .string(GVariantText.usualType(inner.value))
+      let isDefault = inner.wholeForm == .string(GVariantText.defaultType(inner.value))
       return Typed(
-        value: inner.value, type: "v", form: isUsual ? nil : .array(["v", inner.wholeForm]))
+        value: inner.value, type: "v", form: isDefault ? nil : .array(["v", inner.wholeForm]))
     case UInt8(ascii: "b")
     where bytes.dropFirst(position + 1).first.map(Self.quotes.contains) == true:
       position += 1

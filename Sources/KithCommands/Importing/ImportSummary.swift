@@ -25,13 +25,13 @@ package struct ImportSummary: Equatable, Sendable {
 
   func text(_ style: Style) -> String {
     let verb = isDryRun ? "would be imported" : "imported"
-    let time = isDryRun ? "" : " in \(Humane.duration(seconds: seconds))"
-    let keys = Humane.count(imported, "key")
+    let time = isDryRun ? "" : " in \(Format.duration(seconds: seconds))"
+    let keys = Format.count(imported, "key")
     var lines = [
       style(.good, "\(keys) \(verb)") + " from \(file) (\(format.rawValue))\(time)"
     ]
     if !refused.isEmpty {
-      lines.append(style(.bad, "\(Humane.count(refused.count, "key")) refused:"))
+      lines.append(style(.bad, "\(Format.count(refused.count, "key")) refused:"))
       // No table, because a refused key may have any length.
       lines += refused.map { item in
         " " + style(.strong, Columns.printable(item.key)) + "  " + Columns.printable(item.reason)
@@ -40,7 +40,7 @@ package struct ImportSummary: Equatable, Sendable {
     if let warning { lines.append(style(.warning, Columns.printable(warning))) }
     if let longest = longKeys.max() {
       lines.append(
-        "\(Humane.count(longKeys.count, "key")) would fit in a new store for longer keys: "
+        "\(Format.count(longKeys.count, "key")) would fit in a new store for longer keys: "
           + "--store NAME --key-bytes \(longest)")
     }
     return lines.joined(separator: "\n")

@@ -18,7 +18,7 @@ struct AddressesReport: Equatable, Sendable {
         Table.Cell(Columns.printable(address.address), .strong),
         Table.Cell(address.device.map { status.name(of: $0, limit: 24) } ?? ""),
         Table.Cell(address.source.rawValue, .faint),
-        Table.Cell(Humane.ago(address.triedMilliseconds, now: nowMilliseconds)),
+        Table.Cell(Format.ago(address.triedMilliseconds, now: nowMilliseconds)),
         Table.Cell(address.result, address.isUnreached ? .warning : .good),
       ])
     }
@@ -42,7 +42,7 @@ extension NodeStatus.Address {
     case .notOfAccount?: "another account or program"
     case .anotherDevice?: "another device"
     case .thisDevice?: "this device itself"
-    case .noRoom?: "no room for a session"
+    case .noRoom?: "session limit reached"
     case .failed?: reason.map { Columns.printable($0) } ?? "failed"
     case nil: "not called"
     }
@@ -50,7 +50,7 @@ extension NodeStatus.Address {
 
   /// The address, and why nobody was met there.
   func failure(now: UInt64) -> String {
-    let time = triedMilliseconds.map { " (\(Humane.ago($0, now: now)))" } ?? ""
+    let time = triedMilliseconds.map { " (\(Format.ago($0, now: now)))" } ?? ""
     return "\(Columns.printable(address)): \(result)\(time)"
   }
 

@@ -17,8 +17,8 @@ struct CarriersReport: Equatable, Sendable {
         Table.Cell("\(carrier.kind) \(carrier.location)"),
         Table.Cell(carrier.isShared ? "the account" : "this device"),
         held(carrier),
-        Table.Cell(Humane.ago(carrier.listedMilliseconds, now: nowMilliseconds)),
-        Table.Cell(Humane.count(carrier.objects)), Table.Cell(Humane.bytes(carrier.bytes)),
+        Table.Cell(Format.ago(carrier.listedMilliseconds, now: nowMilliseconds)),
+        Table.Cell(Format.count(carrier.objects)), Table.Cell(Format.bytes(carrier.bytes)),
         Table.Cell(carrier.remarks, .warning),
       ])
     }
@@ -30,7 +30,7 @@ struct CarriersReport: Equatable, Sendable {
       return Table.Cell("unknown", .warning)
     }
     return carrier.heldSinceMilliseconds.map {
-      Table.Cell("since \(Humane.ago($0, now: nowMilliseconds))", .good)
+      Table.Cell("since \(Format.ago($0, now: nowMilliseconds))", .good)
     } ?? Table.Cell("no", .warning)
   }
 
@@ -49,18 +49,18 @@ extension NodeStatus.Carrier {
     }
     if ahead > 0 {
       remarks.append(
-        "\(Humane.count(ahead, "object")) from ahead of this clock; see: kith clock on both devices"
+        "\(Format.count(ahead, "object")) from ahead of this clock; see: kith clock on both devices"
       )
     }
     if waiting > 0 {
       remarks.append(
-        "\(Humane.count(waiting, "object")) cannot be used yet: if this stays, let this device meet another"
+        "\(Format.count(waiting, "object")) cannot be used yet: if this stays, let this device meet another"
       )
     }
-    if unreadable > 0 { remarks.append("\(Humane.count(unreadable, "object")) cannot be opened") }
-    if vanished > 0 { remarks.append("\(Humane.count(vanished, "object")) vanished") }
+    if unreadable > 0 { remarks.append("\(Format.count(unreadable, "object")) cannot be opened") }
+    if vanished > 0 { remarks.append("\(Format.count(vanished, "object")) vanished") }
     if missing > 0 {
-      remarks.append("\(Humane.count(missing, "object")) missing from the last listing")
+      remarks.append("\(Format.count(missing, "object")) missing from the last listing")
     }
     return remarks.joined(separator: "; ")
   }

@@ -18,14 +18,14 @@ struct ClockReport: Sendable {
     facts.add(
       fact: "stamps",
       ahead > 0
-        ? .init("\(Humane.offset(ahead)) ahead of the time", .bad) : .init("with the time", .good))
+        ? .init("\(Format.offset(ahead)) ahead of the time", .bad) : .init("with the time", .good))
     guard !clock.peers.isEmpty else { return facts.text(style) }
     var peers = Table([("DEVICE", .cut), ("CLOCK", .right), ("SYNCHRONISED", .left)])
     for peer in clock.peers {
       let differs = peer.milliseconds.magnitude > 60_000
       peers.add([
         Table.Cell(status.name(of: peer.device, limit: 24), .strong),
-        Table.Cell(Humane.offset(peer.milliseconds), differs ? .bad : .good),
+        Table.Cell(Format.offset(peer.milliseconds), differs ? .bad : .good),
         Table.Cell(peer.isSynchronised ? "yes" : "no"),
       ])
     }
@@ -35,7 +35,7 @@ struct ClockReport: Sendable {
   private var whoseCell: Table.Cell {
     let clock = status.clock
     if let device = clock.follows {
-      let offset = Humane.offset(clock.aheadOfHostMilliseconds)
+      let offset = Format.offset(clock.aheadOfHostMilliseconds)
       let name = status.name(of: device, limit: 24)
       return Table.Cell("that of \(name), \(offset) from the host's", .warning)
     }

@@ -18,7 +18,7 @@ struct DconfDocument {
         continue
       }
       let known = forms[Key(key)].flatMap { GVariantText.text(value, as: $0) }
-      if known == nil, !GVariantText.isUsual(value) { guessed.append(key) }
+      if known == nil, !GVariantText.isDefault(value) { guessed.append(key) }
       sections[Key(section), default: []].append("\(name)=\(known ?? GVariantText.text(value))")
     }
     (self.skipped, self.guessed) = (skipped, guessed)

@@ -40,10 +40,10 @@ struct DevicesReport: Equatable, Sendable {
       ])
       rarer.add([
         name, Table.Cell(device.fingerprint),
-        Table.Cell(Humane.ago(device.enrolledMilliseconds, now: nowMilliseconds)),
+        Table.Cell(Format.ago(device.enrolledMilliseconds, now: nowMilliseconds)),
         Table.Cell(enroller(device)),
         Table.Cell(device.software.map { Columns.printable($0, limit: 16) } ?? ""),
-        Table.Cell(isOther ? device.clockOffsetMilliseconds.map(Humane.offset) ?? "" : ""),
+        Table.Cell(isOther ? device.clockOffsetMilliseconds.map(Format.offset) ?? "" : ""),
       ])
     }
     let tables = devices.isEmpty ? [] : isLong ? [everyday, rarer] : [everyday]
@@ -69,7 +69,7 @@ struct DevicesReport: Equatable, Sendable {
     let names = devices.map { Columns.printable($0.name, limit: 24) }.sorted()
     let rest = names.count - Self.mostNames
     return names.prefix(Self.mostNames).joined(separator: ", ")
-      + (rest > 0 ? " and \(Humane.count(rest)) more" : "")
+      + (rest > 0 ? " and \(Format.count(rest)) more" : "")
   }
 
   /// Notes for a person: named addresses that lead nowhere, and devices never heard of.
@@ -96,7 +96,7 @@ struct DevicesReport: Equatable, Sendable {
   private func state(_ device: NodeStatus.Device) -> (String, Style.Tone) {
     if let revocation = device.revocation {
       let revokers = revocation.revokers.map(name).joined(separator: ", ")
-      let time = Humane.ago(revocation.milliseconds, now: nowMilliseconds)
+      let time = Format.ago(revocation.milliseconds, now: nowMilliseconds)
       return ("taken out \(time) by \(revokers)", .bad)
     }
     if device.enroller == nil { return ("out: nobody vouches for it", .bad) }
@@ -113,15 +113,15 @@ struct DevicesReport: Equatable, Sendable {
   }
 
   private func heard(_ device: NodeStatus.Device) -> String {
-    device.lastSeenMilliseconds.map { Humane.ago($0, now: nowMilliseconds) }
+    device.lastSeenMilliseconds.map { Format.ago($0, now: nowMilliseconds) }
       ?? (device.wasHeard ? "" : "never")
   }
 
   private func has(_ device: NodeStatus.Device) -> String {
     guard let missing = device.missing else { return "" }
     let stores = device.storesItLeavesOut.count
-    if stores > 0 { return "lacks \(Humane.count(stores, "store"))" }
-    return missing == 0 ? "everything" : "lacks \(Humane.count(missing))"
+    if stores > 0 { return "lacks \(Format.count(stores, "store"))" }
+    return missing == 0 ? "everything" : "lacks \(Format.count(missing))"
   }
 
   /// Of the session; of a device that is away, where it was called last and what came of it.

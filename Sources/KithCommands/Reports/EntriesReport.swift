@@ -32,7 +32,7 @@ struct EntriesReport {
     for item in items {
       table.add([
         Table.Cell(Columns.printable(item.key), .strong),
-        Table.Cell(item.value.typeName, .faint), Table.Cell(Humane.bytes(item.bytes)),
+        Table.Cell(item.value.typeName, .faint), Table.Cell(Format.bytes(item.bytes)),
         Table.Cell(Columns.printable(ValueText.text(item.value), limit: style.columns ?? .max)),
       ])
     }

@@ -38,7 +38,7 @@ extension NodeStatus {
   func connection(now: UInt64) -> String {
     guard isRunning else { return "no node runs, so no device is connected; start it: kith run" }
     let connected = others.count { isConnected(to: $0, now: now) }
-    return "\(Humane.count(connected)) of \(Humane.count(others.count)) connected"
+    return "\(Format.count(connected)) of \(Format.count(others.count)) connected"
   }
 
   func state(of device: Device, now: UInt64) -> (text: String, tone: Style.Tone) {
@@ -58,7 +58,7 @@ extension NodeStatus {
   package var unshownNotice: String? {
     let refusing = stores.filter { $0.refusals > 0 }
     guard !refusing.isEmpty else { return nil }
-    let count = Humane.count(refusing.reduce(0) { $0 + $1.refusals }, "write")
+    let count = Format.count(refusing.reduce(0) { $0 + $1.refusals }, "write")
     let commands = refusing.map { store in
       let name = store.identifier.rawValue
       return name == StoreOptions.usual ? "kith unshown" : "kith unshown --store \(name)"
@@ -84,18 +84,18 @@ extension NodeStatus.Store {
 
   var missingText: String {
     guard let missing, missing.rows > 0 else { return "it is not known how much" }
-    return Humane.count(missing.rows, "damaged row")
+    return Format.count(missing.rows, "damaged row")
   }
 
   func remarks(_ name: (DeviceID) -> String) -> String {
     var remarks: [String] = []
     if missing != nil { remarks.append("damaged, missing (\(missingText))") }
-    if drafts > 0 { remarks.append("\(Humane.count(drafts, "write")) to publish") }
-    if hiddenKeys > 0 { remarks.append("\(Humane.count(hiddenKeys)) hidden") }
-    if refusals > 0 { remarks.append("\(Humane.count(refusals)) refused") }
-    if quarantined > 0 { remarks.append("\(Humane.count(quarantined)) quarantined") }
+    if drafts > 0 { remarks.append("\(Format.count(drafts, "write")) to publish") }
+    if hiddenKeys > 0 { remarks.append("\(Format.count(hiddenKeys)) hidden") }
+    if refusals > 0 { remarks.append("\(Format.count(refusals)) refused") }
+    if quarantined > 0 { remarks.append("\(Format.count(quarantined)) quarantined") }
     if isOverLimit {
-      remarks.append("this device wrote more than others keep of one (\(Humane.bytes(Self.most)))")
+      remarks.append("this device wrote more than others keep of one (\(Format.bytes(Self.most)))")
     }
     if !authorsOverLimit.isEmpty {
       remarks.append(

@@ -41,7 +41,7 @@ struct StatusCheck: Equatable, Sendable {
       .sorted { ($0.since, $0.name) < ($1.since, $1.name) }
       if !late.isEmpty {
         let names = late.map { device in
-          let since = Humane.ago(device.since, now: now)
+          let since = Format.ago(device.since, now: now)
           return "\(Columns.printable(device.name, limit: 64)) (since \(since))"
         }
         problems.append("behind: \(names.joined(separator: ", "))")

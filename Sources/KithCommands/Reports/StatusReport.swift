@@ -68,7 +68,7 @@ struct StatusReport: Equatable, Sendable {
     guard !interfaces.isEmpty else {
       return Table.Cell("no network here takes multicast; name peers with --peer", .warning)
     }
-    let heard = Humane.count(discovery.neighbours.count, "device")
+    let heard = Format.count(discovery.neighbours.count, "device")
     guard discovery.links.contains(where: { $0.problem == nil && !$0.isLoopback }) else {
       return Table.Cell("\(heard) heard on this host alone, and no other network", .warning)
     }

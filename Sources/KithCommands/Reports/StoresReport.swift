@@ -18,9 +18,9 @@ struct StoresReport: Equatable, Sendable {
       let usage = store.usage
       table.add([
         Table.Cell(Columns.printable(store.identifier.rawValue)),
-        Table.Cell("\(Humane.count(usage.keys))/\(Humane.count(usage.policy.keys))"),
-        Table.Cell("\(Humane.bytes(usage.bytes))/\(Humane.bytes(usage.policy.totalBytes))"),
-        Table.Cell(Humane.percent(usage.bytes, of: usage.policy.totalBytes)),
+        Table.Cell("\(Format.count(usage.keys))/\(Format.count(usage.policy.keys))"),
+        Table.Cell("\(Format.bytes(usage.bytes))/\(Format.bytes(usage.policy.totalBytes))"),
+        Table.Cell(Format.percent(usage.bytes, of: usage.policy.totalBytes)),
         Table.Cell("\(store.heldBy.count + 1)/\(status.others.count + 1)"),
         Table.Cell(store.remarks { status.name(of: $0) }, .warning),
       ])

@@ -25,7 +25,7 @@ struct UnshownReport: Sendable {
       table.add([
         Table.Cell(Columns.printable(entry.key.text), .strong), Table.Cell("hidden"),
         Table.Cell(""),
-        Table.Cell(Humane.bytes(entry.bytes)), Table.Cell(status.name(of: entry.device)),
+        Table.Cell(Format.bytes(entry.bytes)), Table.Cell(status.name(of: entry.device)),
         Table.Cell(Moment.text(entry.writtenMilliseconds)),
         Table.Cell(Columns.printable(ValueText.text(entry.value), limit: limit)),
       ])
@@ -35,7 +35,7 @@ struct UnshownReport: Sendable {
         table.add([
           Table.Cell(Columns.printable(write.key.text), .strong),
           Table.Cell("refused: \(item.reason)", .warning), Table.Cell("\(item.number)"),
-          Table.Cell(operation.value.map { Humane.bytes($0.size) } ?? ""),
+          Table.Cell(operation.value.map { Format.bytes($0.size) } ?? ""),
           Table.Cell("this device"), Table.Cell(Moment.text(item.writtenMilliseconds)),
           write.value.map { Table.Cell(Columns.printable(ValueText.text($0), limit: limit)) }
             ?? Table.Cell("removed", .faint),

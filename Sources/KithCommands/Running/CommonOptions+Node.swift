@@ -55,7 +55,7 @@ extension CommonOptions {
   }
 
   /// A node may be starting or stopping.
-  static let patience = Duration.seconds(10)
+  static let timeout = Duration.seconds(10)
 
   /// Calls a body with the directory's node: the running one, over its control socket, or one
   /// opened during the call. When signed out, it is the node of the local stores, which the first
@@ -71,7 +71,7 @@ extension CommonOptions {
   func withNode<Result: Sendable>(
     ofAccount: Bool = false, needsNode: Bool = false, readsMembershipOnly: Bool = false,
     reads: Bool = false, writes: Bool = false,
-    waiting wait: Duration = CommonOptions.patience, answering limit: Duration? = nil,
+    waiting wait: Duration = CommonOptions.timeout, answering limit: Duration? = nil,
     passphrase: PassphraseQuestion? = nil,
     _ body: (any NodeAccess) async throws -> Result
   ) async throws -> Result {
@@ -92,9 +92,9 @@ extension CommonOptions {
     // Commands print errors themselves; a log line would disturb a question.
     configuration.logger.logLevel = .critical
     configuration.passphrase = passphrase ?? passphraseQuestionAskedOnce
-    let entered: NodeDoor.Entered
+    let connected: NodeConnector.Connected
     do throws(KithError) {
-      entered = try await NodeDoor.enter(
+      connected = try await NodeConnector.connectOrOpen(
         configuration, needsNode: needsNode,
         // A node that follows the sign-out makes the local stores' device.
         mayBeMade: isSignedOut, waiting: wait, answering: limit)
@@ -107,13 +107,13 @@ extension CommonOptions {
             + "\(Self.signingIn), and then kith run"
           : "\(directory): no node runs here, and this needs one; start it with `kith run`")
     }
-    let (result, isFirstWrite) = try await closing(entered.close) {
+    let (result, isFirstWrite) = try await closing(connected.close) {
       // The first of those that an account will take over.
       var isFirstWrite = false
       if writes, isSignedOut {
-        isFirstWrite = try await entered.node.status().stores.allSatisfy { $0.usage.keys == 0 }
+        isFirstWrite = try await connected.node.status().stores.allSatisfy { $0.usage.keys == 0 }
       }
-      return (try await body(entered.node), isFirstWrite)
+      return (try await body(connected.node), isFirstWrite)
     }
     if isFirstWrite {
       console.talk(

@@ -42,7 +42,7 @@ extension CompletionKind {
 /// opened meanwhile cannot be read; a node that starts just then waits for it.
 private struct CompletedNames: Sendable {
   /// A node that takes longer gives no names. Opening the directory takes as long as the disk.
-  private static let patience = Duration.seconds(2)
+  private static let timeout = Duration.seconds(2)
 
   /// The command line's, as typed.
   let words: [String]
@@ -73,7 +73,7 @@ private struct CompletedNames: Sendable {
     await withTaskGroup(of: [String]?.self) { group in
       group.addTask { await find(self) }
       group.addTask {
-        try? await Task.sleep(for: Self.patience)
+        try? await Task.sleep(for: Self.timeout)
         return nil
       }
       defer { group.cancelAll() }
@@ -96,7 +96,7 @@ private struct CompletedNames: Sendable {
         option: word(after: ["--store", "-s"]),
         environment: ProcessInfo.processInfo.environment)
       let found = try await options.withNode(
-        readsMembershipOnly: readsMembershipOnly, waiting: .zero, answering: Self.patience,
+        readsMembershipOnly: readsMembershipOnly, waiting: .zero, answering: Self.timeout,
         passphrase: Self.passphrase(options)
       ) { try await find($0, store) }
       // Others would not be one line.

@@ -26,7 +26,7 @@ final class JoinProgressLine: Sendable {
     guard progress.stores > 0 else { return console.talk("Getting what the account has…") }
     console.talk(
       "Getting what the account has: \(progress.pulledStores) of "
-        + "\(Humane.count(progress.stores, "store")), "
-        + "\(Humane.count(progress.changeSets, "change set"))…")
+        + "\(Format.count(progress.stores, "store")), "
+        + "\(Format.count(progress.changeSets, "change set"))…")
   }
 }

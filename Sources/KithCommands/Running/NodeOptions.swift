@@ -51,9 +51,9 @@ enum PeerOption {
 }
 
 extension Accounts {
-  /// Creates the usual store now, so that it is pulled before a command opens it. If it is there, it
+  /// Creates the default store now, so that it is pulled before a command opens it. If it is there, it
   /// keeps its limits. Does nothing if another program has the directory open.
-  func openUsualStore(_ store: StoreIdentifier) async throws {
+  func openDefaultStore(_ store: StoreIdentifier) async throws {
     guard let usage = try await node?.usage(of: store.rawValue) else { return }
     _ = try self.store(store.rawValue, policy: usage.policy)
   }

@@ -4,8 +4,8 @@ import Kith
 import KithTerminal
 
 extension StoreOptions {
-  /// The usual store exists before its first write, because its name cannot be mistyped.
-  var isUsual: Bool {
+  /// The default store exists before its first write, because its name cannot be mistyped.
+  var isDefault: Bool {
     get throws(CommandFailure) {
       guard store != nil else { return true }
       let usual = try? Self.identifier(
@@ -21,7 +21,7 @@ extension StoreOptions {
   }
 
   func isThere(at node: any NodeAccess) async throws -> Bool {
-    if try isUsual { return true }
+    if try isDefault { return true }
     let name = try identifier
     return try await node.status().stores.contains { $0.identifier == name }
   }

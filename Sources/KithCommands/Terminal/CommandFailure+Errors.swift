@@ -39,7 +39,7 @@ extension CommandFailure {
       switch error.code {
       case .fileReadNoSuchFile, .fileNoSuchFile: "there is no such file"
       case .fileReadNoPermission, .fileWriteNoPermission: "permission denied"
-      case .fileWriteOutOfSpace: "no room is left on the disk"
+      case .fileWriteOutOfSpace: "no space is left on the disk"
       default: error.localizedDescription
       }
     return path.map { "\($0): \(reason)" } ?? reason

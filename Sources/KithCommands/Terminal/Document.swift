@@ -53,7 +53,7 @@ package indirect enum Document {
   package static func bool(_ isTrue: Bool) -> Document { .value(.bool(isTrue)) }
 
   package static func double(_ number: Double, places: Int = 3) -> Document {
-    .value(.double(Double(Humane.decimals(number, places)) ?? number))
+    .value(.double(Double(Format.decimals(number, places)) ?? number))
   }
 
   package static func strings(_ texts: [String]) -> Document { .list(texts.map { .string($0) }) }

@@ -18,11 +18,11 @@ enum GVariantText {
   /// Returns the value in its usual form: an integer is an `int32` if it fits, else an `int64`; a
   /// list of several types is a tuple, an empty one `@as []`, a date a string.
   static func text(_ value: PropertyListValue) -> String {
-    text(value, as: .string(usualType(value))) ?? "''"
+    text(value, as: .string(defaultType(value))) ?? "''"
   }
 
   /// Whether a value of this kind nearly always has its usual type.
-  static func isUsual(_ value: PropertyListValue) -> Bool {
+  static func isDefault(_ value: PropertyListValue) -> Bool {
     switch value {
     case .bool, .double, .string: true
     case .array(let values):
@@ -31,7 +31,7 @@ enum GVariantText {
     }
   }
 
-  static func usualType(_ value: PropertyListValue) -> String {
+  static func defaultType(_ value: PropertyListValue) -> String {
     switch value {
     case .bool: return "b"
     case .integer(let integer): return GVariantType.int32.contains(integer) ? "i" : "x"
@@ -39,11 +39,11 @@ enum GVariantText {
     case .string, .date: return "s"
     case .data: return "ay"
     case .array(let values):
-      let types = values.map(usualType)
+      let types = values.map(defaultType)
       if types.isEmpty { return "as" }
       return joined(types).map { "a" + $0 } ?? "(\(types.joined()))"
     case .dictionary(let members):
-      return "a{s\(joined(members.values.map(usualType)) ?? "v")}"
+      return "a{s\(joined(members.values.map(defaultType)) ?? "v")}"
     }
   }
 
@@ -81,7 +81,7 @@ enum GVariantText {
       return (isTyped ? "signature " : "") + quoted(string)
     case ("^", .data(let data)) where !data.contains(0): return bytestring(data)
     case ("v", _):
-      let usual = PropertyListValue.string(usualType(value))
+      let usual = PropertyListValue.string(defaultType(value))
       let content = inside(value, inner.first ?? usual, true) ?? inside(value, usual, true)
       return content.map { "<\($0)>" }
     case ("m", _):

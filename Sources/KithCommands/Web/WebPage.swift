@@ -10,7 +10,7 @@ package struct WebPage: Sendable {
   static let maker = Mutex<Maker?>(nil)
 
   package let accounts: Accounts
-  /// The usual store.
+  /// The default store.
   package let store: StoreIdentifier
   /// 0: any.
   package let port: UInt16

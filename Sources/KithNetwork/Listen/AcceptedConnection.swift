@@ -9,7 +9,7 @@ final class AcceptedConnection: ListenerHandshakeOwner {
   private let id: UInt64
   private let host: String
   /// No authentic message came yet.
-  private var isStranger = true
+  private var isUnauthenticated = true
   private var version: UInt32 = 0
   /// This node has too many sessions.
   private var isRefused = false
@@ -25,7 +25,7 @@ final class AcceptedConnection: ListenerHandshakeOwner {
   }
 
   func accepts(ephemeral: TransportPublicKey) -> Bool {
-    isStranger = false
+    isUnauthenticated = false
     let isNew = transport.gate.accept(id, ephemeral: ephemeral)
     if !isNew { transport.delegate.noted(.replayed) }
     return isNew
@@ -55,7 +55,9 @@ final class AcceptedConnection: ListenerHandshakeOwner {
 
   func failed(_ failure: ListenerHandshakeFailure) {
     if !isRefused { transport.delegate.noted(.handshakeFailed) }
-    if isStranger, failure == .wrongMessage { transport.delegate.strangerRefused(host) }
+    if isUnauthenticated, failure == .wrongMessage {
+      transport.delegate.unauthenticatedRefused(host)
+    }
   }
 }
 

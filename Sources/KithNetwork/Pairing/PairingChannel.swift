@@ -52,7 +52,7 @@ package final class PairingChannel: Sendable {
   private let ready: @Sendable (PairingChannel) -> Void
   private let over: @Sendable () -> Void
   private let state = Mutex(State())
-  private let link = Mutex<SessionLink?>(nil)
+  private let link = Mutex<SessionChannel?>(nil)
 
   /// `ready` is called when messages can be sent, `over` after closing.
   private init(
@@ -212,7 +212,7 @@ package final class PairingChannel: Sendable {
 
 extension PairingChannel: SessionSink {
   func opened(_ handler: SessionHandler, on channel: any Channel) {
-    let opened = SessionLink(
+    let opened = SessionChannel(
       channel: channel, handler: handler, linger: TimeAmount(linger))
     link.withLock { $0 = opened }
     ready(self)

@@ -21,7 +21,7 @@ protocol SessionSink: AnyObject {
 
 /// Converts the bytes of an established session to messages and back.
 ///
-/// Not `Sendable`: belongs to its channel's event loop. Others use ``SessionLink``.
+/// Not `Sendable`: belongs to its channel's event loop. Others use ``SessionChannel``.
 final class SessionHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer

@@ -21,7 +21,7 @@ final class TransportSession: SessionSink {
   }
 
   func opened(_ handler: SessionHandler, on channel: any Channel) {
-    let link = SessionLink(
+    let link = SessionChannel(
       channel: channel, handler: handler, delegate: transport.delegate,
       linger: TimeAmount(transport.configuration.lingerTimeout),
       queueLimit: transport.configuration.queueLimit)

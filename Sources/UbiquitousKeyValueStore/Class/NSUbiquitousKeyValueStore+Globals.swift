@@ -35,7 +35,7 @@
     ///
     /// - Complexity: O(1).
     public var ubiquityIdentityToken: (any NSCoding & NSCopying & NSObjectProtocol)? {
-      Hub.shared.identityToken
+      SharedStore.shared.identityToken
     }
   }
 #endif

@@ -26,7 +26,7 @@
   // Unchecked, because NSObject is not Sendable: the one stored property is constant and Sendable.
   // A subclass documents how its state is guarded.
   open class NSUbiquitousKeyValueStore: NSObject, @unchecked Sendable {
-    private let hub: Hub
+    private let shared: SharedStore
 
     private static let shared = NSUbiquitousKeyValueStore()
 
@@ -34,7 +34,7 @@
     ///
     /// The first use reads the configuration; see ``UbiquityBootstrap``.
     open class var `default`: NSUbiquitousKeyValueStore {
-      Hub.shared.openIfConfigured()
+      SharedStore.shared.openIfConfigured()
       return shared
     }
 
@@ -60,9 +60,9 @@
 
     /// Makes another object on the program's store, with the same data.
     public override init() {
-      hub = .shared
+      shared = .shared
       super.init()
-      hub.add(self)
+      shared.add(self)
     }
 
     // MARK: Reading
@@ -74,7 +74,7 @@
     ///
     /// - Complexity: O(*n*) in the size of the value.
     open func object(forKey aKey: String) -> Any? {
-      hub.backing.value(forKey: aKey)?.foundationObject
+      shared.backend.value(forKey: aKey)?.foundationObject
     }
 
     /// Returns a key's string, or the text of its number; nil if missing or of another type.
@@ -123,7 +123,7 @@
     ///
     /// - Complexity: O(*n*) in the size of the store.
     open var dictionaryRepresentation: [String: Any] {
-      hub.backing.values.foundationDictionary
+      shared.backend.values.foundationDictionary
     }
 
     // MARK: Writing
@@ -146,7 +146,7 @@
     ///   - aKey: The key, 1 to 64 bytes of UTF-8.
     /// - Complexity: O(*n*) in the size of the value.
     open func set(_ anObject: Any?, forKey aKey: String) {
-      hub.set(anObject, forKey: aKey)
+      shared.set(anObject, forKey: aKey)
     }
 
     /// Sets a string; nil removes the key.
@@ -200,13 +200,13 @@
     ///   that node was killed or did not answer; otherwise true, also offline and signed out.
     @discardableResult
     open func synchronize() -> Bool {
-      hub.synchronize()
+      shared.synchronize()
     }
 
-    init(hub: Hub) {
-      self.hub = hub
+    init(shared: SharedStore) {
+      self.shared = shared
       super.init()
-      hub.add(self)
+      shared.add(self)
     }
   }
 #endif

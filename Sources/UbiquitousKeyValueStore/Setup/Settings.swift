@@ -56,7 +56,7 @@
       isConfigured = named != nil
       self.storeIdentifier = named ?? Self.identifier(ofProgram: program)
 
-      let dataHome = UsualDirectory.dataHome(sources.environment, home: sources.home)
+      let dataHome = DefaultDirectory.dataHome(sources.environment, home: sources.home)
       let usual = dataHome + (isConfigured ? "/kith" : "/" + program + "/kith")
       let other = accounts.directory.isEmpty ? usual : accounts.directory
       accounts.directory = directory ?? sources.environment.variable("KITH_DIRECTORY") ?? other

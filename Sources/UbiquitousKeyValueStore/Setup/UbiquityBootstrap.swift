@@ -13,7 +13,7 @@
   /// comes from the first source that has it: code, the environment, `kith.json` beside the
   /// executable. See <doc:Configuration>.
   public enum UbiquityBootstrap {
-    static let setup = Setup()
+    static let configuration = ProgramConfiguration()
 
     /// Configures the program's store; the last call before the first use counts.
     ///
@@ -33,7 +33,7 @@
       storeIdentifier: String? = nil, directory: String? = nil, policy: Policy = .standard,
       trapsOnInvalidKeys: Bool = false, _ adjust: (inout Accounts.Configuration) -> Void = { _ in }
     ) throws(KithError) {
-      try setup.configure(
+      try configuration.configure(
         storeIdentifier: storeIdentifier, directory: directory, policy: policy,
         trapsOnInvalidKeys: trapsOnInvalidKeys, adjust)
     }
@@ -48,7 +48,7 @@
     ///
     /// - Throws: `KithError` if the directory cannot be used; the store is in memory then.
     public static var accounts: Accounts {
-      get throws(KithError) { try Hub.shared.accounts.get() }
+      get throws(KithError) { try SharedStore.shared.accounts.get() }
     }
 
     /// Makes an object of Apple's class on any store, for tests and for programs with several
@@ -60,11 +60,11 @@
     /// - Parameter store: The store. The caller still runs and closes it.
     /// - Returns: A new object for each call.
     public static func makeStore(on store: KeyValueStore) -> NSUbiquitousKeyValueStore {
-      let hub = Hub {
-        Hub.Basis(backing: StoreBacking(store: store), logger: Logger(label: "kith"))
+      let shared = SharedStore {
+        SharedStore.Opening(backend: KithBackend(store: store), logger: Logger(label: "kith"))
       }
-      hub.begin()
-      return NSUbiquitousKeyValueStore(hub: hub)
+      shared.begin()
+      return NSUbiquitousKeyValueStore(shared: shared)
     }
   }
 

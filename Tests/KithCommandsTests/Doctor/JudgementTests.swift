@@ -53,12 +53,12 @@ struct JudgementTests {
       clockOffsetMilliseconds: offset, isExchanging: isExchanging)
   }
 
-  private func patient(_ device: Patient.Device) -> Patient {
-    Patient(directory: "/d", port: 4114, nowMilliseconds: Self.now, device: device)
+  private func target(_ device: DiagnosisTarget.Device) -> DiagnosisTarget {
+    DiagnosisTarget(directory: "/d", port: 4114, nowMilliseconds: Self.now, device: device)
   }
 
-  private func running(_ report: NodeStatus) -> Patient {
-    patient(.running(report))
+  private func running(_ report: NodeStatus) -> DiagnosisTarget {
+    target(.running(report))
   }
 
   // MARK: Carriers
@@ -80,7 +80,7 @@ struct JudgementTests {
     #expect(findings[1].advice == "put it there now: kith sync")
     #expect(findings[2].advice?.hasPrefix("The folder is not there.") == true)
     #expect(findings[3].advice?.contains("kith carrier password") == true)
-    #expect(check.findings(status.carriers, of: patient(.opened(status))).isEmpty)
+    #expect(check.findings(status.carriers, of: target(.opened(status))).isEmpty)
   }
 
   // MARK: Directory
@@ -94,16 +94,16 @@ struct JudgementTests {
     #expect(running[1].advice == "The disk is bad.")
     let opened = check.findings(
       .init(isUnderPassphrase: false, damaged: ["/d/kith.sqlite.damaged-1"]),
-      of: patient(.opened(report())))
+      of: target(.opened(report())))
     #expect(opened.map(\.verdict) == [.good, .note, .note])
     #expect(opened[2].seen.contains("damaged-1"))
-    #expect(check.findings(.init(), of: patient(.none)).map(\.verdict) == [.note])
+    #expect(check.findings(.init(), of: target(.none)).map(\.verdict) == [.note])
     let damaged = KithError(.damaged, "It is torn.", path: "/d/kith.sqlite")
-    let broken = check.findings(.init(isUnderPassphrase: false), of: patient(.failed(damaged)))
+    let broken = check.findings(.init(isUnderPassphrase: false), of: target(.failed(damaged)))
     #expect(broken.map(\.verdict) == [.problem])
     #expect(broken[0].advice == "/d/kith.sqlite: It is torn.")
     let locked = check.findings(
-      .init(isUnderPassphrase: true), of: patient(.failed(KithError(.passphrase, "Give it."))))
+      .init(isUnderPassphrase: true), of: target(.failed(KithError(.passphrase, "Give it."))))
     #expect(locked.map(\.verdict) == [.unknown])
   }
 
@@ -111,7 +111,7 @@ struct JudgementTests {
 
   @Test func `a port is free, listened on, taken or refused`() throws {
     let check = PortCheck()
-    let patient = patient(.none)
+    let target = target(.none)
     let owner = PortCheck.Owner(process: 12, program: "nginx")
     let expected: [(PortCheck.Sight, Finding.Verdict, String)] = [
       (.free, .good, "free"), (.listening(["[::]:4114"]), .good, "[::]:4114"),
@@ -123,7 +123,7 @@ struct JudgementTests {
       ),
     ]
     for (sight, verdict, words) in expected {
-      let findings = check.findings(sight, of: patient)
+      let findings = check.findings(sight, of: target)
       #expect(findings.map(\.verdict) == [verdict])
       #expect(findings[0].seen.contains(words), "\(findings)")
       #expect((findings[0].advice == nil) == (verdict == .good))
@@ -185,7 +185,7 @@ struct JudgementTests {
         index: 2, name: name, isLoopback: false, hasCarrier: hasCarrier, takesMulticast: true)
     }
     let check = NetworkCheck()
-    let stopped = patient(.none)
+    let stopped = target(.none)
     let good = check.findings(
       [interface("eth0"), interface("wlan0", hasCarrier: false)], of: stopped)
     #expect(good.map(\.verdict) == [.good] && good[0].seen == "this host has an address on eth0")
@@ -207,7 +207,7 @@ struct JudgementTests {
   @Test func `a clock that is behind its own files is a problem`() {
     for (ahead, count) in [(60_000, 1), (60_001, 2)] as [(Int64, Int)] {
       let findings = ClockCheck().findings(
-        .init(isSynchronised: true, filesAheadMilliseconds: ahead), of: patient(.none))
+        .init(isSynchronised: true, filesAheadMilliseconds: ahead), of: target(.none))
       #expect(findings.count == count)
       #expect(findings.count { $0.verdict == .problem } == count - 1)
     }
@@ -217,7 +217,7 @@ struct JudgementTests {
 
   @Test func `a disk has room, takes writes, and keeps them`() {
     func verdicts(_ sight: DiskCheck.Sight) -> [Finding.Verdict] {
-      DiskCheck().findings(sight, of: patient(.none)).map(\.verdict)
+      DiskCheck().findings(sight, of: target(.none)).map(\.verdict)
     }
     let least = DiskCheck.leastRoom
     #expect(
@@ -277,11 +277,11 @@ struct JudgementTests {
     let silent = device("near", isConnected: true, seen: Self.now - 41_000)
     let unheard = findings([own, silent], [session])
     #expect(unheard[0].seen == "0 of 1 connected" && unheard[1].seen == "silent for 41 s")
-    let stopped = check.findings((), of: patient(.opened(report(devices: [own, near]))))
+    let stopped = check.findings((), of: target(.opened(report(devices: [own, near]))))
     #expect(stopped.map(\.verdict) == [.problem] && stopped[0].advice?.contains("kith run") == true)
-    let single = check.findings((), of: patient(.opened(report(devices: [own]))))
+    let single = check.findings((), of: target(.opened(report(devices: [own]))))
     #expect(single.map(\.verdict) == [.note])
-    let blind = check.findings((), of: patient(.failed(KithError(.damaged, ""))))
+    let blind = check.findings((), of: target(.failed(KithError(.damaged, ""))))
     #expect(blind.map(\.verdict) == [.unknown])
   }
 
@@ -344,7 +344,7 @@ struct JudgementTests {
 
   @Test func `other versions are worth a note`() {
     let check = VersionsCheck()
-    #expect(check.findings((), of: patient(.none)).map(\.verdict) == [.good])
+    #expect(check.findings((), of: target(.none)).map(\.verdict) == [.good])
     var (laptop, phone) = (device("laptop"), device("phone"))
     laptop.software = Software.version
     let same = check.findings((), of: running(report(devices: [laptop, phone])))
@@ -363,12 +363,12 @@ struct JudgementTests {
         link: .init(interface: "eth0", family: "IPv6", problem: "denied"), isHeard: false),
       MulticastCheck.Link(link: .init(interface: "eth1", family: "IPv4"), isHeard: false),
     ]
-    let findings = MulticastCheck().findings(links, of: patient(.none))
+    let findings = MulticastCheck().findings(links, of: target(.none))
     #expect(findings.map(\.verdict) == [.good, .note, .note])
     #expect(findings[1].seen == "denied" && findings[2].seen == "nothing came back")
-    #expect(MulticastCheck().findings([], of: patient(.none)).map(\.verdict) == [.note])
+    #expect(MulticastCheck().findings([], of: target(.none)).map(\.verdict) == [.note])
     // Loopback says nothing of networks.
-    let alone = MulticastCheck().findings([links[0]], of: patient(.none))
+    let alone = MulticastCheck().findings([links[0]], of: target(.none))
     #expect(alone.map(\.verdict) == [.note, .good])
     #expect(alone[0].seen == "there are none but within this host")
   }
@@ -377,7 +377,7 @@ struct JudgementTests {
 
   @Test func `a firewall lets the port in, keeps it out, or cannot be seen`() {
     func verdicts(_ sight: FirewallCheck.Sight) -> [Finding.Verdict] {
-      FirewallCheck().findings(sight, of: patient(.none)).map(\.verdict)
+      FirewallCheck().findings(sight, of: target(.none)).map(\.verdict)
     }
     #expect(verdicts(.init()) == [.good])
     #expect(verdicts(.init(ufw: false)) == [.good])

@@ -220,7 +220,7 @@ extension Faults {
       try Shell.run("prlimit", "--pid", "\(process.id)", "--nofile=\(open + 4):5000")
       let strangers = try (0..<40).map { _ in try RawConnection(port: alpha.port, sending: []) }
       try await eventually("the shortage to be logged") {
-        process.saidSoFar.contains("no room for a further connection")
+        process.saidSoFar.contains("no resources for a further connection")
       }
       let before = try Self.processorSeconds(process.id)
       let began = ContinuousClock.now
@@ -231,7 +231,7 @@ extension Faults {
       let passed = (ContinuousClock.now - began) / .seconds(1)
       print("network: without room for connections \(used) s of processor time in \(passed) s")
       #expect(used < 0.05 * passed)
-      let lines = process.saidSoFar.split(separator: "\n").filter { $0.contains("no room") }
+      let lines = process.saidSoFar.split(separator: "\n").filter { $0.contains("no resources") }
       #expect(lines.count == 1)
       // With room again members come in, past the strangers that wait.
       try Shell.run("prlimit", "--pid", "\(process.id)", "--nofile=4096:5000")

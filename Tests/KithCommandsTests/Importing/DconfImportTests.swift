@@ -134,7 +134,7 @@ struct DconfImportTests: ImportReading {
     let text = DconfDocument(entries: [("a/b/c", value), ("d", value)], forms: [:]).text
     let file = try read(text)
     #expect(file.entries == [.init(key: "d", value: value), .init(key: "a/b/c", value: value)])
-    #expect(file.forms[Key("d")] == .string(GVariantText.usualType(value)))
+    #expect(file.forms[Key("d")] == .string(GVariantText.defaultType(value)))
   }
 
   @Test func `keys that dconf cannot have are left out, by name`() {

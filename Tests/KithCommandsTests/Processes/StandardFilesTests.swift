@@ -88,7 +88,7 @@ struct StandardFilesTests {
           #expect(result.talk.hasPrefix("kith: there is no store \"typo\" here"), "\(result)")
         }
       }
-      // The usual store cannot have been mistyped: it is there, and empty.
+      // The default store cannot have been mistyped: it is there, and empty.
       for command in ["ls", "export", "unshown", "history", "ls --store default"] {
         let result = try await shell("$KITH \(command)", in: household.root)
         #expect(result.status == 0, "\(command): \(result)")
@@ -116,7 +116,7 @@ struct StandardFilesTests {
   }
 
   /// `kith set --store com.exmaple.Editor` made a store on all devices, for ever.
-  @Test func `only the usual store is begun by writing alone`() async throws {
+  @Test func `only the default store is begun by writing alone`() async throws {
     let household = try Household()
     let member = try await household.create("a")
     func kith(_ command: String) async throws -> KithProcess.Result {

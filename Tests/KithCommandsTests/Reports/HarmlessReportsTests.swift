@@ -223,7 +223,7 @@ struct HarmlessReportsTests {
       ("clock", clock.text), ("stores", stores.text), ("history", history.text),
       ("unshown", unshown.text), ("ls -l", entries.table), ("ls", { _ in entries.keys }),
       ("account create", account.text), ("account list", accounts.text),
-      ("notices of names", { _ in SharedNames.notices(status.devices).joined(separator: "\n") }),
+      ("notices of names", { _ in DuplicateNames.notices(status.devices).joined(separator: "\n") }),
       (
         "sync",
         { _ in
@@ -245,14 +245,14 @@ struct HarmlessReportsTests {
       reports.append((name + " --json", { _ in document.text() }))
     }
     for isRunning in [false, true] {
-      let patient = Patient(
+      let target = DiagnosisTarget(
         directory: hostile, port: 4_114, nowMilliseconds: now,
         device: isRunning ? .running(status) : .opened(status))
       let findings =
-        DirectoryCheck().findings(.init(isUnderPassphrase: false, damaged: [hostile]), of: patient)
-        + RosterCheck().findings((), of: patient)
-        + VersionsCheck().findings((), of: patient)
-        + CarrierCheck().findings(status.carriers, of: patient)
+        DirectoryCheck().findings(.init(isUnderPassphrase: false, damaged: [hostile]), of: target)
+        + RosterCheck().findings((), of: target)
+        + VersionsCheck().findings((), of: target)
+        + CarrierCheck().findings(status.carriers, of: target)
       reports.append(("doctor", DoctorReport(findings: findings).text))
     }
     return reports

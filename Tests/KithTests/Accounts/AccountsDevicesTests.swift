@@ -103,7 +103,7 @@ struct AccountsDevicesTests {
     let store = try accounts.store(Self.store)
     let (begun, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
     async let isInTime = SharedDirectoryTests.blocking {
-      accounts.moving.withLock { _ in
+      accounts.switchLock.withLock { _ in
         begun.signal()
         return end.wait(timeout: .now() + 20) == .success
       }

@@ -79,14 +79,15 @@ struct KilledTests {
 
   @Test func `a device that was not noted is listed, and can be signed in`() async throws {
     _ = try await create("first")
-    let path = accounts.directory(of: try accounts.newPlace())
+    let path = accounts.directory(of: try accounts.newLocation())
     let made = try Node.createAccount(directory: path, name: "second").summary
     #expect(try await known == [directory.path, path])
     let stray = try #require(try await Accounts.known(configuration).last)
     #expect(stray.account == made.account && !stray.isSignedIn)
     try await Accounts.signIn(to: stray, configuration)
     #expect(
-      try accounts.place() == .signedIn(directory: String(path.dropFirst(directory.path.count + 1)))
+      try accounts.location()
+        == .signedIn(directory: String(path.dropFirst(directory.path.count + 1)))
     )
     #expect(try await known == [directory.path, path])
     try await Accounts.leave(stray, configuration)

@@ -21,7 +21,7 @@ struct ListeningTests {
   }
 
   private func listening(_ accounts: Accounts) -> [String] {
-    guard case .own(let node) = accounts.state.withLock({ $0.seat }).kind else { return [] }
+    guard case .own(let node) = accounts.state.withLock({ $0.active }).kind else { return [] }
     return node.listeningAddresses
   }
 

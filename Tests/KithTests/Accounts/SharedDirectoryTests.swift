@@ -153,7 +153,7 @@ struct SharedDirectoryTests {
         try first.close()
         // The directory is the second's now.
         try await eventually {
-          if case .own = second.state.withLock({ $0.seat.kind }) { true } else { false }
+          if case .own = second.state.withLock({ $0.active.kind }) { true } else { false }
         }
         hasEnded.withLock { $0 = true }
         group.cancelAll()
@@ -195,7 +195,7 @@ struct SharedDirectoryTests {
       try store.set("after", forKey: "k0")
       try store.flush()
     }
-    #expect(accounts.state.withLock { if case .own = $0.seat.kind { true } else { false } })
+    #expect(accounts.state.withLock { if case .own = $0.active.kind { true } else { false } })
     #expect(store.dictionary.count == 20 && store.value(forKey: "k0") == "after")
     try accounts.close()
     for await change in changes { Issue.record("told \(change)") }
@@ -260,10 +260,10 @@ struct SharedDirectoryTests {
     return try Accounts(configuration)
   }
 
-  /// Waits while the accounts exchange their seat, which takes seconds.
+  /// Waits while the accounts exchange their device, which takes seconds.
   private static func isOwner(_ accounts: Accounts) async throws -> Bool {
     try await blocking {
-      if case .own = accounts.state.withLock({ $0.seat.kind }) { true } else { false }
+      if case .own = accounts.state.withLock({ $0.active.kind }) { true } else { false }
     }
   }
 

@@ -39,7 +39,7 @@ struct LogsPageTests {
   @Test func `the page has the metrics that the code counts`() throws {
     let row = #/^\| `(kith_\w+)` \| (counter|timer) \|/#.anchorsMatchLineEndings()
     let page = try Self.text("Docs/Logs.md").matches(of: row).map { "\($0.2) \($0.1)" }
-    let made = try Self.text("Sources/Kith/Engine/Meters.swift")
+    let made = try Self.text("Sources/Kith/Engine/Metrics.swift")
       .matches(of: #/(Counter|Timer)\(label: "(\w+)"/#)
       .map { "\($0.1.lowercased()) \($0.2)" }
     #expect(page.sorted() == made.sorted())

@@ -81,10 +81,10 @@ struct BenchReport: Equatable, Sendable {
 extension BenchReport.Figure {
   func text(_ value: Double) -> String {
     switch unit {
-    case .seconds: Humane.duration(seconds: value)
-    case .perSecond: Humane.count(Int(value.rounded())) + "/s"
-    case .ratio: Humane.decimals(value, 2) + " ×"
-    case .bytes: Humane.bytes(Int(value))
+    case .seconds: Format.duration(seconds: value)
+    case .perSecond: Format.count(Int(value.rounded())) + "/s"
+    case .ratio: Format.decimals(value, 2) + " ×"
+    case .bytes: Format.bytes(Int(value))
     }
   }
 

@@ -124,7 +124,7 @@ struct BenchRun {
     progress("admission of a full, over-quota store")
     let (times, steps) = try ReadBench.admission()
     report.add(
-      "admission", "admission, \(Humane.count(steps)) steps", times.median, .seconds, .atMost(0.005)
+      "admission", "admission, \(Format.count(steps)) steps", times.median, .seconds, .atMost(0.005)
     )
   }
 }

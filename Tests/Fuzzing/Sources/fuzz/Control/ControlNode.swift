@@ -60,7 +60,7 @@ final class ControlNode: Sendable {
       if request.call.isLasting { continue }
       let content: LocalReply.Content
       do throws(KithError) {
-        content = .answer(try await node.perform(request.call, as: .guest(1)) { _ in false })
+        content = .answer(try await node.perform(request.call, as: .attached(1)) { _ in false })
       } catch {
         content = .failure(error)
       }

@@ -3,7 +3,7 @@ internal import NIOCore
 internal import Synchronization
 
 /// A session's handle for all threads. The event loop writes the queued messages with one flush.
-final class SessionLink: Sendable {
+final class SessionChannel: Sendable {
   enum Outcome {
     case queued
     /// The session is closing.
@@ -158,7 +158,7 @@ final class SessionLink: Sendable {
     channel.eventLoop.execute(body)
   }
 
-  private func onLoop(_ body: @escaping @Sendable (SessionLink) -> Void) {
+  private func onLoop(_ body: @escaping @Sendable (SessionChannel) -> Void) {
     if channel.eventLoop.inEventLoop {
       body(self)
     } else {
@@ -196,7 +196,7 @@ final class SessionLink: Sendable {
 
 struct SessionRegistry {
   private struct Entry {
-    var link: SessionLink?
+    var link: SessionChannel?
     var isMembershipOnly: Bool
     var closeReason: CloseReason?
   }
@@ -223,14 +223,14 @@ struct SessionRegistry {
     return id
   }
 
-  mutating func setLink(_ link: SessionLink, of id: SessionID) {
+  mutating func setLink(_ link: SessionChannel, of id: SessionID) {
     entries[id]?.link = link
   }
 
-  func link(of id: SessionID) -> SessionLink? { entries[id]?.link }
+  func link(of id: SessionID) -> SessionChannel? { entries[id]?.link }
 
   /// Of the established sessions.
-  var links: [SessionLink] { entries.values.compactMap(\.link) }
+  var links: [SessionChannel] { entries.values.compactMap(\.link) }
 
   func isMembershipOnly(_ id: SessionID) -> Bool { entries[id]?.isMembershipOnly ?? false }
 
@@ -252,7 +252,7 @@ struct SessionRegistry {
   }
 
   /// Admits no more; returns the open ones.
-  mutating func close() -> [SessionLink] {
+  mutating func close() -> [SessionChannel] {
     isClosed = true
     return entries.sorted { $0.key < $1.key }.compactMap(\.value.link)
   }

@@ -2,7 +2,7 @@
   internal import Kith
 
   /// A store of Kith.
-  struct StoreBacking: Backing {
+  struct KithBackend: StoreBackend {
     /// Before accounts that failed are served again.
     private static let waits = (first: Duration.seconds(1), longest: Duration.seconds(60))
 

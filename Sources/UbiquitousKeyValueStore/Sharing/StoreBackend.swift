@@ -2,7 +2,7 @@
   internal import Kith
 
   /// The data and services of the class's objects.
-  protocol Backing: Sendable {
+  protocol StoreBackend: Sendable {
     /// From memory.
     func value(forKey key: String) -> PropertyListValue?
     /// All shown at one moment.
@@ -23,8 +23,8 @@
     func run() async
   }
 
-  /// For a backing without accounts.
-  extension Backing {
+  /// For a backend without accounts.
+  extension StoreBackend {
     var changes: StoreChanges? { nil }
     var refusals: [KeyValueStore.Refusal] { [] }
     func takeRefusals(through number: UInt64) {}

@@ -1,8 +1,8 @@
 internal import KithCore
 internal import KithStorage
 
-/// The device of a place: open here, or at another process's node.
-struct Seat {
+/// The device of a location, hosted by this process or another.
+struct ActiveDevice {
   enum Kind {
     case own(Node)
     /// At another process's node, over the directory's control socket.
@@ -12,30 +12,30 @@ struct Seat {
   /// From opening a directory to serving its socket.
   private static let longestStart = Duration.seconds(10)
 
-  let place: AccountsDirectory.Place
+  let location: AccountsDirectory.Location
   let kind: Kind
   /// The account of the stores; nil: local stores.
   let account: AccountID?
 
-  /// Attaches to the node that has the place's device open, or opens the device. It blocks while
+  /// Attaches to the node that has the location's device open, or opens the device. It blocks while
   /// another process starts or ends with it; after a yield, until another process serves it.
   /// `onEnd` is called when the attached node has ended, or the own one is to yield.
   init(
-    at place: AccountsDirectory.Place, in accounts: AccountsDirectory,
+    at location: AccountsDirectory.Location, in accounts: AccountsDirectory,
     _ configuration: Accounts.Configuration, afterYield: Bool = false,
     onEnd: @escaping @Sendable () -> Void = {}
   ) throws(KithError) {
-    self.place = place
-    let isLocal = place == .signedOut
-    let directory = accounts.directory(of: place)
+    self.location = location
+    let isLocal = location == .signedOut
+    let directory = accounts.directory(of: location)
     if isLocal { try Self.makeLocalDevice(directory) }
     if afterYield,
-      let successor = try NodeDoor.attach(
+      let next = try NodeConnector.attach(
         afterYield: directory, waiting: Self.longestStart, onEnd: onEnd)
     {
-      kind = successor
+      kind = next
     } else {
-      kind = try NodeDoor.enter(
+      kind = try NodeConnector.connectOrOpen(
         Self.nodeConfiguration(directory, isLocal: isLocal, configuration),
         insists: configuration.insistsOnItsOwn, mayBeMade: isLocal, waiting: Self.longestStart,
         onEnd: onEnd)

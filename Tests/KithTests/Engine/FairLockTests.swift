@@ -6,11 +6,11 @@ import Testing
 @testable import Kith
 
 @Suite(.timeLimit(.minutes(5)))
-struct TurnLockTests {
+struct FairLockTests {
   /// A thread that gives the lock back and takes it again at once kept a waiting thread out for as long
   /// as it went on.
   @Test func aThreadThatTakesItAgainAndAgainKeepsNobodyOut() async throws {
-    let lock = TurnLock(0)
+    let lock = FairLock(0)
     let progress = Progress()
     // On a thread of its own: Swift's are for others.
     async let flooding: Void = BlockingThread.run {
@@ -51,7 +51,7 @@ struct TurnLockTests {
   }
 
   @Test func manyThreadsCountRight() async {
-    let lock = TurnLock(0)
+    let lock = FairLock(0)
     await withTaskGroup { group in
       for _ in 0..<8 {
         group.addTask {

@@ -8,7 +8,7 @@ import Testing
 @testable import UbiquitousKeyValueStore
 
 /// Changes that come within a moment are told as one.
-@Suite(.timeLimit(.minutes(2))) struct GatheringTests {
+@Suite(.timeLimit(.minutes(2))) struct CoalescingTests {
   /// The moment in which changes are gathered: it ends when a test says so.
   private final class Moment: Sendable {
     private let (begun, begins) = AsyncStream<Void>.makeStream()
@@ -37,20 +37,20 @@ import Testing
   }
 
   @Test func `changes of one reason are told together, in the order of the reasons`() async throws {
-    let (backing, moment) = (FakeBacking(), Moment())
-    let store = NSUbiquitousKeyValueStore(hub: .on(backing, gathering: moment.pass))
+    let (backend, moment) = (FakeBackend(), Moment())
+    let store = NSUbiquitousKeyValueStore(shared: .on(backend, coalescing: moment.pass))
     #expect(store.synchronize())
     let heard = Heard(store)
-    backing.tell(Self.change(.externalChange, "b", "c"))
+    backend.tell(Self.change(.externalChange, "b", "c"))
     await moment.begin()
-    backing.tell(Self.change(.quotaViolationChange, "q", superseded: ["r"]))
-    backing.tell(Self.change(.externalChange, "a", "b"))
+    backend.tell(Self.change(.quotaViolationChange, "q", superseded: ["r"]))
+    backend.tell(Self.change(.externalChange, "a", "b"))
     #expect(heard.all.isEmpty)
     moment.end()
     try await eventually { heard.all.count == 2 }
     #expect(heard.reasons == [0, 2])
     #expect(heard.keys == [["a", "b", "c"], ["q", "r"]])
-    backing.tell(Self.change(.externalChange, "d"))
+    backend.tell(Self.change(.externalChange, "d"))
     await moment.begin()
     moment.end()
     try await eventually { heard.all.count == 3 }
@@ -58,15 +58,15 @@ import Testing
   }
 
   @Test func `a stream that never ends is told moment by moment`() async throws {
-    let (backing, moment) = (FakeBacking(), Moment())
-    let store = NSUbiquitousKeyValueStore(hub: .on(backing, gathering: moment.pass))
+    let (backend, moment) = (FakeBackend(), Moment())
+    let store = NSUbiquitousKeyValueStore(shared: .on(backend, coalescing: moment.pass))
     #expect(store.synchronize())
     let heard = Heard(store)
     for round in 0..<5 {
-      backing.tell(Self.change(.externalChange, "\(round) first"))
+      backend.tell(Self.change(.externalChange, "\(round) first"))
       await moment.begin()
       // More than wait one by one.
-      for number in 100..<300 { backing.tell(Self.change(.externalChange, "\(round) \(number)")) }
+      for number in 100..<300 { backend.tell(Self.change(.externalChange, "\(round) \(number)")) }
       moment.end()
       try await eventually { heard.all.count == round + 1 }
       #expect(heard.keys.last?.count == 201)
@@ -130,10 +130,10 @@ import Testing
     let account = try TestAccount()
     let moment = Moment()
     let here = try NSUbiquitousKeyValueStore.on(
-      StoreBacking(store: account[0].store("com.example.Editor")))
+      KithBackend(store: account[0].store("com.example.Editor")))
     let there = try NSUbiquitousKeyValueStore(
-      hub: .on(
-        StoreBacking(store: account[1].store("com.example.Editor")), gathering: moment.pass))
+      shared: .on(
+        KithBackend(store: account[1].store("com.example.Editor")), coalescing: moment.pass))
     #expect(there.synchronize())
     let (writer, reader) = (Copier(here, keys: ["a", "b"]), Copier(there, keys: ["a", "b"]))
     let heard = Heard(there)

@@ -1,7 +1,7 @@
 internal import FoundationEssentials
 
 /// The directory of programs and commands that name none.
-package enum UsualDirectory {
+package enum DefaultDirectory {
   package static func path(environment: [String: String]) -> String {
     if let path = environment.variable("KITH_DIRECTORY") { return path }
     let home = environment.variable("HOME") ?? URL.homeDirectory.path

@@ -48,7 +48,7 @@
   ///
   /// On Linux an observer with `queue: .main` blocks the poster until the main thread has time. So
   /// it holds no lock, and `synchronize()` never waits for it.
-  final class Poster: Sendable {
+  final class NotificationPoster: Sendable {
     /// Further keys are only logged.
     static let refusedKeysLimit = 1_024
 

@@ -1,7 +1,7 @@
 package import Kith
 import KithTerminal
 
-package enum SharedNames {
+package enum DuplicateNames {
   /// Sentences about names that several members have, in the order of the names.
   static func notices(_ devices: [NodeStatus.Device]) -> [String] {
     let members = devices.filter(\.isMember)

@@ -1,7 +1,7 @@
 import Kith
 
 /// The subject of all checks: a directory and its node.
-struct Patient: Sendable {
+struct DiagnosisTarget: Sendable {
   enum Device: Sendable {
     /// A node is running and answered.
     case running(NodeStatus)
@@ -37,7 +37,7 @@ struct Patient: Sendable {
   }
 }
 
-extension Patient {
+extension DiagnosisTarget {
   /// Asks the directory's node, or opens the directory if none is running.
   static func device(
     of directory: String, _ passphrase: @escaping PassphraseQuestion

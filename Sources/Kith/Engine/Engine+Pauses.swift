@@ -10,7 +10,7 @@ struct SessionPause {
 }
 
 extension Engine {
-  struct Turn {
+  struct SessionWork {
     let session: SessionID
     /// Nil if it was no proven member yet.
     let device: DeviceID?
@@ -21,15 +21,15 @@ extension Engine {
 
   /// Counts the cost of the work that a session caused, and stops reading sessions if it is too high.
   /// On a device's first pause, returns a closure that logs it, to run unlocked.
-  func endTurn(_ turn: Turn, _ state: inout EngineState) -> (() -> Void)? {
+  func endWork(_ work: SessionWork, _ state: inout EngineState) -> (() -> Void)? {
     let now = clock().monotonicMilliseconds
-    let session = turn.session
-    let added = max(0, state.shell.outboxBytes - turn.outboxBytes)
+    let session = work.session
+    let added = max(0, state.shell.outboxBytes - work.outboxBytes)
     state.queuedBytes += added
-    let device = turn.device ?? state.shell.replica.device(of: session)
+    let device = work.device ?? state.shell.replica.device(of: session)
     let branch = device.map(state.shell.replica.roster.branch(of:))
-    let held = DispatchTime.now().uptimeNanoseconds - turn.nanoseconds
-    let verdict = state.shares.count(held, of: branch, withRecords: turn.hasRecords, at: now)
+    let held = DispatchTime.now().uptimeNanoseconds - work.nanoseconds
+    let verdict = state.shares.count(held, of: branch, withRecords: work.hasRecords, at: now)
     guard state.isRunning else { return nil }
     let isFull =
       state.queuedBytes > Self.sessionPauseBytes
@@ -43,8 +43,8 @@ extension Engine {
 }
 
 extension EngineState {
-  func beginTurn(of session: SessionID, hasRecords: Bool) -> Engine.Turn {
-    Engine.Turn(
+  func beginWork(of session: SessionID, hasRecords: Bool) -> Engine.SessionWork {
+    Engine.SessionWork(
       session: session, device: shell.replica.device(of: session), hasRecords: hasRecords,
       nanoseconds: DispatchTime.now().uptimeNanoseconds, outboxBytes: shell.outboxBytes)
   }
@@ -53,7 +53,7 @@ extension EngineState {
   fileprivate mutating func pauseAll() {
     for session in shell.replica.sessions where pauses[session]?.isForBytes != true {
       pauses[session, default: SessionPause(isForBytes: true)].isForBytes = true
-      links.way(to: session)?.pauseReading(session, true)
+      links.link(to: session)?.pauseReading(session, true)
     }
   }
 
@@ -62,7 +62,7 @@ extension EngineState {
     // A message that was already on its way must not shorten a pause.
     pause.untilMilliseconds = max(pause.untilMilliseconds ?? 0, end)
     pauses[session] = pause
-    links.way(to: session)?.pauseReading(session, true)
+    links.link(to: session)?.pauseReading(session, true)
   }
 
   /// Resumes sessions whose pause is over.
@@ -89,7 +89,7 @@ extension EngineState {
       return
     }
     pauses[session] = nil
-    links.way(to: session)?.pauseReading(session, false)
+    links.link(to: session)?.pauseReading(session, false)
   }
 }
 

@@ -2,7 +2,7 @@ internal import KithCore
 internal import Synchronization
 
 /// Hands the core's orders to the carriers' workers, and knows what went wrong last.
-final class CarrierDesk: Sendable {
+final class CarrierDispatcher: Sendable {
   /// The bytes are those of the object to put.
   typealias Order = (order: CarrierOrder, bytes: [UInt8])
 
@@ -64,26 +64,26 @@ extension Engine {
   /// Begins a turn on each carrier now.
   @discardableResult
   func lookAtCarriers() -> [CarrierID] {
-    let desk = state.withLock { $0.carriers }
-    let ids = desk.inUse.map(\.id)
+    let dispatcher = state.withLock { $0.carriers }
+    let ids = dispatcher.inUse.map(\.id)
     for id in ids { input(.carrier(id, .asked)) }
     return ids
   }
 
   /// Carries out an order of the core, after the commit that it depends on.
   func carryOut(_ order: CarrierOrder, on id: CarrierID) throws(StorageError) {
-    let desk = state.withLock { $0.carriers }
+    let dispatcher = state.withLock { $0.carriers }
     var bytes: [UInt8]? = []
     if case .put(let object) = order {
       bytes = try object.sealed(from: storage)
       if bytes == nil {
-        desk.note(
+        dispatcher.note(
           CarrierFailure(
             .unexpected, "The database lacks something that was to be put there. See kith doctor."),
           of: id, at: clock().wallMilliseconds)
       }
     }
-    if let bytes, desk.give((order, bytes), to: id) { return }
+    if let bytes, dispatcher.give((order, bytes), to: id) { return }
     if case .rest = order { return }
     input(.carrier(id, .failed(retryAfterMilliseconds: nil)))
   }

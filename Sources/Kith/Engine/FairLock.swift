@@ -7,9 +7,9 @@ internal import Synchronization
 /// `Mutex` goes to the thread that asks first after a release. A busy event loop asks again before
 /// a waiter has woken up, for as long as messages come. In the first millisecond this lock does the
 /// same: waking a thread each time would slow many short writes.
-final class TurnLock<Value>: Sendable {
-  private let turns = Turns()
-  /// Only the thread whose turn it is locks it.
+final class FairLock<Value>: Sendable {
+  private let queue = Queue()
+  /// Only the thread that has taken the queue locks it.
   private let value: Mutex<Value>
 
   init(_ value: consuming sending Value) {
@@ -19,14 +19,14 @@ final class TurnLock<Value>: Sendable {
   func withLock<Result, E: Error>(
     _ body: (inout sending Value) throws(E) -> sending Result
   ) throws(E) -> sending Result {
-    turns.take()
-    defer { turns.giveBack() }
+    queue.take()
+    defer { queue.giveBack() }
     return try value.withLock(body)
   }
 }
 
-private final class Turns: Sendable {
-  private static let patienceNanoseconds: UInt64 = 1_000_000
+private final class Queue: Sendable {
+  private static let fairAfterNanoseconds: UInt64 = 1_000_000
 
   private struct Waiter {
     let number: UInt64
@@ -63,15 +63,15 @@ private final class Turns: Sendable {
     while !isOurs {
       waiter.semaphore.wait()
       isOurs = state.withLock { state in
-        guard let place = state.waiters.firstIndex(where: { $0.number == waiter.number }) else {
+        guard let index = state.waiters.firstIndex(where: { $0.number == waiter.number }) else {
           return true
         }
         guard !state.isTaken else {
-          state.waiters[place].isWoken = false
+          state.waiters[index].isWoken = false
           return false
         }
         state.isTaken = true
-        state.waiters.remove(at: place)
+        state.waiters.remove(at: index)
         return true
       }
     }
@@ -83,7 +83,7 @@ private final class Turns: Sendable {
         state.isTaken = false
         return nil
       }
-      if DispatchTime.now().uptimeNanoseconds - first.since >= Self.patienceNanoseconds {
+      if DispatchTime.now().uptimeNanoseconds - first.since >= Self.fairAfterNanoseconds {
         // The lock stays taken, now by the waiter.
         state.waiters.removeFirst()
         return first.semaphore

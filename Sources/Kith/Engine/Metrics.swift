@@ -3,7 +3,7 @@ internal import Dispatch
 internal import KithNetwork
 
 /// The node's counts for swift-metrics. Labels hold no keys and no values.
-struct Meters: Sendable {
+struct Metrics: Sendable {
   let sets = Counter(label: "kith_operations_written_total")
   let failures = Counter(label: "kith_commit_failures_total")
   /// Change sets to send that storage lacks: a defect.

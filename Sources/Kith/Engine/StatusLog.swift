@@ -2,7 +2,7 @@ internal import KithCore
 
 /// Compares each status with what was logged last, and returns the lines that tell the difference.
 /// The core reports the other events (`Engine+Reports`).
-struct LogStory: Sendable {
+struct StatusLog: Sendable {
   private struct Device: Sendable {
     var name: String
     var isConnected = false
@@ -20,14 +20,14 @@ struct LogStory: Sendable {
   /// A new session compares limits after it begins to exchange.
   private static let comparingMilliseconds: UInt64 = 5_000
 
-  /// The state that the log has told last.
+  /// The state as logged last.
   private var devices: [DeviceID: Device] = [:]
   private var stores: [StoreIdentifier: Store] = [:]
   /// By location: the problem, and how many objects vanished.
   private var carriers: [String: (problem: String?, vanished: Int)] = [:]
   /// Addresses that met nobody, by address.
   private var unreached: Set<String> = []
-  private var ration = LogRation<DeviceID>()
+  private var rateLimit = LogRateLimit<DeviceID>()
   private var isBegun = false
 
   /// The members and stores of the first status are old news. `now` is monotonic, in milliseconds.
@@ -47,29 +47,29 @@ struct LogStory: Sendable {
     of device: NodeStatus.Device, in status: NodeStatus, at now: UInt64
   ) -> [LogLine] {
     var lines: [LogLine] = []
-    var told = devices[device.id] ?? Device(name: device.name)
+    var logged = devices[device.id] ?? Device(name: device.name)
     if isBegun, devices[device.id] == nil, device.isMember {
       lines.append(LogLine(.joined, device: device.id, device.enrolled(in: status)))
     }
-    if told.name != device.name {
-      lines.append(LogLine(.renamed, device: device.id, ["before": told.name]))
-      told.name = device.name
+    if logged.name != device.name {
+      lines.append(LogLine(.renamed, device: device.id, ["before": logged.name]))
+      logged.name = device.name
     }
     // Otherwise a later status tells it.
-    if told.isConnected != device.isConnected, ration.take(device.id, at: now) {
+    if logged.isConnected != device.isConnected, rateLimit.take(device.id, at: now) {
       let address = status.peers.first { $0.device == device.id }?.address
       lines.append(
         LogLine(
           device.isConnected ? .connected : .disconnected, device: device.id,
           address.map { ["address": $0] } ?? [:]))
-      told.isConnected = device.isConnected
+      logged.isConnected = device.isConnected
     }
     let leftOut = device.storesLeftOutHere.count + device.storesItLeavesOut.count
-    if leftOut > told.leftOut {
+    if leftOut > logged.leftOut {
       lines.append(LogLine(.storesLeftOut, device: device.id, ["count": "\(leftOut)"]))
     }
-    told.leftOut = leftOut
-    devices[device.id] = told
+    logged.leftOut = leftOut
+    devices[device.id] = logged
     return lines
   }
 
@@ -90,15 +90,15 @@ struct LogStory: Sendable {
 
   private mutating func changes(of carrier: NodeStatus.Carrier) -> [LogLine] {
     var lines: [LogLine] = []
-    let told = carriers[carrier.location] ?? (nil, 0)
+    let logged = carriers[carrier.location] ?? (nil, 0)
     let location = ["carrier": carrier.location]
-    if let problem = carrier.problem, told.problem == nil {
+    if let problem = carrier.problem, logged.problem == nil {
       lines.append(LogLine(.carrierFailed, location.merging(["reason": problem]) { $1 }))
-    } else if carrier.problem == nil, told.problem != nil {
+    } else if carrier.problem == nil, logged.problem != nil {
       lines.append(LogLine(.carrierWorks, location))
     }
-    if carrier.vanished > told.vanished {
-      let count = ["count": "\(carrier.vanished - told.vanished)"]
+    if carrier.vanished > logged.vanished {
+      let count = ["count": "\(carrier.vanished - logged.vanished)"]
       lines.append(LogLine(.objectsVanished, location.merging(count) { $1 }))
     }
     carriers[carrier.location] = (carrier.problem, carrier.vanished)
@@ -109,26 +109,26 @@ struct LogStory: Sendable {
     of store: NodeStatus.Store, in status: NodeStatus, at now: UInt64
   ) -> [LogLine] {
     var lines: [LogLine] = []
-    var told = stores[store.identifier] ?? Store()
-    let refused = store.refusals - told.refusals
+    var logged = stores[store.identifier] ?? Store()
+    let refused = store.refusals - logged.refusals
     if isBegun, refused > 0 {
       lines.append(LogLine(.writesRefused, store: store.identifier, ["count": "\(refused)"]))
     }
-    if isBegun, store.hiddenKeys > 0, told.hiddenKeys == 0 {
+    if isBegun, store.hiddenKeys > 0, logged.hiddenKeys == 0 {
       lines.append(
         LogLine(.valuesHidden, store: store.identifier, ["count": "\(store.hiddenKeys)"]))
     }
-    (told.refusals, told.hiddenKeys) = (store.refusals, store.hiddenKeys)
-    for device in store.policyMismatches { told.limitsDiffer[device] = now }
-    for (device, time) in told.limitsDiffer.sorted(by: { $0.key < $1.key }) {
+    (logged.refusals, logged.hiddenKeys) = (store.refusals, store.hiddenKeys)
+    for device in store.policyMismatches { logged.limitsDiffer[device] = now }
+    for (device, time) in logged.limitsDiffer.sorted(by: { $0.key < $1.key }) {
       if !status.peers.contains(where: { $0.device == device && $0.isExchanging }) {
-        told.limitsDiffer[device] = now
+        logged.limitsDiffer[device] = now
       } else if now - min(now, time) >= Self.comparingMilliseconds {
         lines.append(LogLine(.policiesAgree, device: device, store: store.identifier))
-        told.limitsDiffer[device] = nil
+        logged.limitsDiffer[device] = nil
       }
     }
-    stores[store.identifier] = told
+    stores[store.identifier] = logged
     return lines
   }
 }

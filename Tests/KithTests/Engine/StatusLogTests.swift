@@ -4,8 +4,8 @@ import Testing
 @testable import Kith
 @testable import KithCore
 
-@Suite("The story that the log tells")
-struct LogStoryTests {
+@Suite("The log that the log tells")
+struct StatusLogTests {
   private static func id(_ byte: UInt8) -> DeviceID {
     DeviceID { $0.copyBytes(from: repeatElement(byte, count: 32)) }
   }
@@ -95,17 +95,17 @@ struct LogStoryTests {
 
   @Test func `a difference of two statuses is told`() {
     for (number, (before, after, lines)) in Self.differences.enumerated() {
-      var story = LogStory()
-      _ = story.lines(before, at: 0)
-      #expect(story.lines(after, at: 1_000) == lines, "case \(number)")
-      #expect(story.lines(after, at: 2_000) == [], "case \(number)")
+      var log = StatusLog()
+      _ = log.lines(before, at: 0)
+      #expect(log.lines(after, at: 1_000) == lines, "case \(number)")
+      #expect(log.lines(after, at: 2_000) == [], "case \(number)")
     }
   }
 
   @Test func `limits agree again once a session has compared them`() {
     var differing = Self.connected
     differing.stores[0].policyMismatches = [Self.desktop]
-    var story = LogStory()
+    var log = StatusLog()
     let agree = [LogLine(.policiesAgree, device: Self.desktop, store: Self.store)]
     for (status, time, told) in [
       (differing, 0, nil), (differing, 60_000, []), (Self.alone, 61_000, nil),
@@ -113,37 +113,38 @@ struct LogStoryTests {
       (differing, 95_000, []), (Self.connected, 99_999, []), (Self.connected, 100_000, agree),
       (Self.connected, 200_000, []),
     ] as [(NodeStatus, UInt64, [LogLine]?)] {
-      let lines = story.lines(status, at: time)
+      let lines = log.lines(status, at: time)
       if let told { #expect(lines == told, "at \(time)") }
     }
   }
 
   @Test func `the first status tells what goes on, not what is old`() {
-    var story = LogStory()
+    var log = StatusLog()
     var status = Self.connected
     status.stores[0].refusals = 1
-    #expect(story.lines(status, at: 0).map(\.subject.message) == [.connected])
+    #expect(log.lines(status, at: 0).map(\.subject.message) == [.connected])
   }
 
   @Test func `a device that comes and goes does not fill the log, and its last state is told`() {
-    var story = LogStory()
+    var log = StatusLog()
     var told: [LogLine.Message] = []
     for second in UInt64(0)..<600 {
       let status = second.isMultiple(of: 2) ? Self.connected : Self.alone
-      told += story.lines(status, at: second * 1_000).map(\.subject.message)
+      told += log.lines(status, at: second * 1_000).map(\.subject.message)
     }
     #expect(told == [.connected, .disconnected, .connected, .disconnected])
-    #expect(story.lines(Self.connected, at: 599_999).isEmpty)
-    let later = story.lines(Self.connected, at: 603_000)
+    #expect(log.lines(Self.connected, at: 599_999).isEmpty)
+    let later = log.lines(Self.connected, at: 603_000)
     #expect(later.map(\.subject.message) == [.connected])
   }
 
-  @Test func `a ration is for each subject, and comes again`() {
-    var ration = LogRation<String>()
-    let taken = (0..<6).map { ration.take("a", at: $0) }
+  @Test func `a rateLimit is for each subject, and comes again`() {
+    var rateLimit = LogRateLimit<String>()
+    let taken = (0..<6).map { rateLimit.take("a", at: $0) }
     #expect(taken == [true, true, true, true, false, false])
     let others = [
-      ration.take("b", at: 6), ration.take("a", at: 599_999), ration.take("a", at: 600_000),
+      rateLimit.take("b", at: 6), rateLimit.take("a", at: 599_999),
+      rateLimit.take("a", at: 600_000),
     ]
     #expect(others == [true, false, true])
   }

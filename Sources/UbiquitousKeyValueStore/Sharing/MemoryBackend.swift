@@ -3,7 +3,7 @@
   internal import Synchronization
 
   /// A store in memory, used if the directory cannot be. Flushing throws the reason.
-  final class MemoryBacking: Backing {
+  final class MemoryBackend: StoreBackend {
     private let state = Mutex<[KeyValueStore.Key: PropertyListValue]>([:])
     private let problem: KithError
     private let policy: KeyValueStore.Policy

@@ -4,7 +4,7 @@
   internal import Synchronization
 
   /// The program's configuration, fixed at the first use of the store.
-  final class Setup: Sendable {
+  final class ProgramConfiguration: Sendable {
     private struct State {
       /// Those that code chose, if it did.
       var settings: Settings?
@@ -42,7 +42,7 @@
     }
 
     /// Opens the configured store; if that fails, one in memory.
-    func open() -> Hub.Basis {
+    func open() -> SharedStore.Opening {
       let chosen = state.withLock { state in
         state.isSettled = true
         return state.settings
@@ -50,11 +50,11 @@
       let settings = chosen ?? Settings(resolving: Self.sources)
       let logger = settings.accounts.logger
       for warning in settings.warnings { logger.warning("\(warning)") }
-      let backing: any Backing
+      let backend: any StoreBackend
       let accounts: Result<Accounts, KithError>
       do throws(KithError) {
         let opened = try Accounts(settings.accounts)
-        backing = StoreBacking(
+        backend = KithBackend(
           store: try opened.store(settings.storeIdentifier.rawValue, policy: settings.policy),
           accounts: opened)
         accounts = .success(opened)
@@ -62,11 +62,11 @@
         logger.error(
           "the store's directory cannot be used; new values last until the program ends",
           metadata: ["directory": "\(settings.accounts.directory)", "reason": "\(error)"])
-        backing = MemoryBacking(because: error, policy: settings.policy)
+        backend = MemoryBackend(because: error, policy: settings.policy)
         accounts = .failure(error)
       }
-      return Hub.Basis(
-        backing: backing, accounts: accounts, isConfigured: settings.isConfigured,
+      return SharedStore.Opening(
+        backend: backend, accounts: accounts, isConfigured: settings.isConfigured,
         trapsOnInvalidKeys: settings.trapsOnInvalidKeys, logger: logger)
     }
 

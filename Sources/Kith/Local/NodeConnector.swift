@@ -1,24 +1,24 @@
 internal import Dispatch
 
 /// Finds a directory's node: the one that serves it, or one that is opened here.
-package enum NodeDoor {
+package enum NodeConnector {
   /// Close the node after use.
-  package typealias Entered = (
+  package typealias Connected = (
     node: any NodeAccess, close: @Sendable () throws(KithError) -> Void
   )
 
   /// Connects to the node that serves a directory, or opens the directory, as
-  /// ``enter(_:attaches:insists:mayBeMade:waiting:answering:onEnd:)`` does. If `needsNode`, it
+  /// ``connectOrOpen(_:attaches:insists:mayBeMade:waiting:answering:onEnd:)`` does. If `needsNode`, it
   /// throws `notRunning` rather than open the directory.
-  package static func enter(
+  package static func connectOrOpen(
     _ configuration: Node.Configuration, needsNode: Bool, mayBeMade: Bool,
     waiting wait: Duration, answering limit: Duration? = nil
-  ) async throws(KithError) -> Entered {
-    let kind = try await BlockingThread.run { () throws(KithError) -> Seat.Kind in
+  ) async throws(KithError) -> Connected {
+    let kind = try await BlockingThread.run { () throws(KithError) -> ActiveDevice.Kind in
       if needsNode {
         return .attached(try RemoteNode.reach(configuration.directory))
       }
-      return try enter(
+      return try connectOrOpen(
         configuration, attaches: false, mayBeMade: mayBeMade, waiting: wait,
         answering: limit ?? LocalLimits.connect)
     }
@@ -38,14 +38,14 @@ package enum NodeDoor {
   ///
   /// - Throws: ``KithError`` as ``Node/open(_:)`` and ``RemoteNode/connect(to:attaches:within:onEnd:)``
   ///   do.
-  static func enter(
+  static func connectOrOpen(
     _ configuration: Node.Configuration, attaches: Bool = true, insists: Bool = false,
     mayBeMade: Bool = false, waiting wait: Duration,
     answering limit: Duration = LocalLimits.connect,
     onEnd: @escaping @Sendable () -> Void = {}
-  ) throws(KithError) -> Seat.Kind {
+  ) throws(KithError) -> ActiveDevice.Kind {
     let directory = configuration.directory
-    let turn = DirectoryTurn(directory, within: wait)
+    let release = DirectoryWait(directory, within: wait)
     while true {
       var isBrokenOff = false
       if !insists {
@@ -64,13 +64,13 @@ package enum NodeDoor {
       } catch {
         guard error.code == .inUse || mayBeMade && error.code == .missing else { throw error }
         if insists, isRefused(directory) { throw error }
-        guard turn.wait() else { throw isBrokenOff ? RemoteNode.brokenOff(directory) : error }
+        guard release.wait() else { throw isBrokenOff ? RemoteNode.brokenOff(directory) : error }
       }
     }
   }
 }
 
-extension NodeDoor {
+extension NodeConnector {
   /// Whether a node serves the directory, and does not yield it.
   private static func isRefused(_ directory: String) -> Bool {
     guard let owner = try? RemoteNode.connect(to: directory, attaches: false) else { return false }
@@ -86,27 +86,27 @@ extension NodeDoor {
   /// Attaches to the node to which the directory was yielded; nil if none serves it in time.
   static func attach(
     afterYield directory: String, waiting wait: Duration, onEnd: @escaping @Sendable () -> Void
-  ) throws(KithError) -> Seat.Kind? {
-    let turn = DirectoryTurn(directory, within: wait)
+  ) throws(KithError) -> ActiveDevice.Kind? {
+    let release = DirectoryWait(directory, within: wait)
     repeat {
       do throws(KithError) {
         return .attached(try RemoteNode.connect(to: directory, attaches: true, onEnd: onEnd))
       } catch {
         guard error.code == .notRunning || error.code == .closed else { throw error }
       }
-    } while turn.wait()
+    } while release.wait()
     return nil
   }
 }
 
-extension NodeDoor {
+extension NodeConnector {
   /// Waits until a node serves a directory, or until none does; false if the time passed first.
   package static func wait(
     for directory: String, toBeServed isServed: Bool, within limit: Duration
   ) async throws(KithError) -> Bool {
     await BlockingThread.run {
-      let turn = DirectoryTurn(directory, within: limit)
-      while serves(directory) != isServed { guard turn.wait() else { return false } }
+      let release = DirectoryWait(directory, within: limit)
+      while serves(directory) != isServed { guard release.wait() else { return false } }
       return true
     }
   }
@@ -120,7 +120,7 @@ extension NodeDoor {
 
 /// Waits until another process releases a directory or serves it. A killed process signals nothing,
 /// so this also looks every second.
-final class DirectoryTurn {
+final class DirectoryWait {
   private static let longestLook = Duration.seconds(1)
 
   private let directory: String

@@ -1,4 +1,4 @@
-package enum Humane {
+package enum Format {
   /// `812 B`, `14.2 KiB`, `1.0 MiB`.
   package static func bytes(_ count: Int) -> String {
     guard count.magnitude >= 1_024 else { return "\(count) B" }
