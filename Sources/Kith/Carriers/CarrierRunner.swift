@@ -74,3 +74,208 @@ final class CarrierRunner: Sendable {
     engine.read { $0.carrierKeys } == nil ? [] : list.inUse(beside: engine.sharedCarriers)
   }
 }
+
+/// Does the core's orders on one carrier, one after the other.
+struct CarrierWorker: Sendable {
+  /// Objects got at once.
+  private static let gets = 4
+
+  let id: CarrierID
+  let storage: any CarrierStorage
+  let place: String
+  let engine: Engine
+  let dispatcher: CarrierDispatcher
+  private let listed = Signal()
+
+  /// Works until the task is cancelled. If `isStopping`, it does one last turn and returns.
+  func run(isStopping: Bool = false) async {
+    let orders = dispatcher.open(id)
+    defer { dispatcher.close(id) }
+    let shortest = UInt64(max(0, storage.shortestPause / .milliseconds(1)))
+    engine.input(.carrier(id, .attached(shortestMilliseconds: shortest)))
+    if isStopping { engine.input(.carrier(id, .stopping)) }
+    await withTaskGroup(of: Void.self) { group in
+      if !isStopping {
+        group.addTask {
+          // A place that goes away ends its changes; a later listing shows that it is back.
+          for await () in listed {
+            guard let changes = storage.changes(in: place) else { return }
+            for await _ in changes { engine.input(.carrier(id, .changed)) }
+          }
+        }
+      }
+      for await order in orders {
+        if case .rest = order.order {
+          if isStopping { break }
+          continue
+        }
+        await perform(order)
+        if Task.isCancelled { break }
+      }
+      group.cancelAll()
+    }
+  }
+
+  private func perform(_ order: CarrierDispatcher.Order) async {
+    do throws(CarrierFailure) {
+      switch order.order {
+      case .list:
+        let objects = try await storage.list(place, limit: Limits.objects)
+        let listing = await BlockingThread.run {
+          var listing: [ObjectName: Int] = [:]
+          for object in objects {
+            if let name = ObjectName(object.name) { listing[name] = object.bytes }
+          }
+          Engine.giveMemoryBack()
+          return listing
+        }
+        dispatcher.note(nil, of: id)
+        listed.raise()
+        engine.input(.carrier(id, .listed(listing)))
+      case .get(let names): try await get(names)
+      case .put(let object):
+        let (name, bytes) = (object.name, order.bytes)
+        try await storage.put(bytes, as: name.description, in: place)
+        engine.metrics.carrierBytesPut.increment(by: bytes.count)
+        engine.input(.carrier(id, .stored(name, bytes: bytes.count)))
+      case .delete(let names):
+        for name in names { try await storage.delete(name.description, from: place) }
+        engine.input(.carrier(id, .deleted))
+      case .rest: break
+      }
+    } catch {
+      // The received part of an answer that is too long.
+      if error.code == .tooMuch { await BlockingThread.run { Engine.giveMemoryBack() } }
+      fail(error)
+    }
+  }
+
+  private func get(_ names: [ObjectName]) async throws(CarrierFailure) {
+    let opener = engine.read { $0.objectOpener }
+    var failure: CarrierFailure?
+    await withTaskGroup(of: CarrierFailure?.self) { group in
+      var left = names.makeIterator()
+      func begin() {
+        guard failure == nil, let name = left.next() else { return }
+        group.addTask { await get(name, opener) }
+      }
+      for _ in 0..<Self.gets { begin() }
+      while let result = await group.next() {
+        failure = failure ?? result
+        begin()
+      }
+    }
+    if let failure { throw failure }
+  }
+
+  private func get(_ name: ObjectName, _ opener: ObjectOpener) async -> CarrierFailure? {
+    do throws(CarrierFailure) {
+      let bytes = try await storage.get(
+        name.description, from: place, limit: Limits.objectBytes)
+      engine.metrics.carrierBytesGot.increment(by: bytes?.count ?? 0)
+      var opened: OpenedObject?
+      if let bytes { opened = await dispatcher.open(bytes, named: name, by: opener) }
+      engine.input(.carrier(id, .got(name, opened)))
+      return nil
+    } catch {
+      guard error.code == .tooMuch else { return error }
+      // It is larger than any object of ours.
+      engine.input(.carrier(id, .got(name, await dispatcher.open([], named: name, by: opener))))
+      return nil
+    }
+  }
+
+  private func fail(_ failure: CarrierFailure) {
+    if !Task.isCancelled { dispatcher.note(failure, of: id, at: engine.clock().wallMilliseconds) }
+    let wait = failure.retryAfter.map { UInt64(max(0, $0 / .milliseconds(1))) }
+    engine.input(.carrier(id, .failed(retryAfterMilliseconds: wait)))
+  }
+}
+
+/// Hands the core's orders to the carriers' workers, and knows what went wrong last.
+final class CarrierDispatcher: Sendable {
+  /// The bytes are those of the object to put.
+  typealias Order = (order: CarrierOrder, bytes: [UInt8])
+
+  private struct State {
+    var orders: [CarrierID: AsyncStream<Order>.Continuation] = [:]
+    var problems: [CarrierID: Problem] = [:]
+    var inUse: [CarrierSettings] = []
+  }
+
+  struct Problem: Sendable {
+    var failure: CarrierFailure
+    /// Since 1970.
+    var milliseconds: UInt64
+  }
+
+  private let state = Mutex(State())
+  /// Objects of all carriers are opened one after the other, so that together they keep one core
+  /// busy.
+  private let opening = Mutex(())
+
+  /// Opens an object on a thread of its own: trying its keys may take long.
+  func open(_ bytes: [UInt8], named name: ObjectName, by opener: ObjectOpener) async -> OpenedObject
+  {
+    await BlockingThread.run { self.opening.withLock { _ in opener.open(bytes, named: name) } }
+  }
+
+  /// The orders for a carrier, until ``close(_:)``. The core gives one at a time.
+  func open(_ id: CarrierID) -> AsyncStream<Order> {
+    let (stream, continuation) = AsyncStream<Order>.makeStream()
+    state.withLock { $0.orders.updateValue(continuation, forKey: id) }?.finish()
+    return stream
+  }
+
+  func close(_ id: CarrierID) { state.withLock { $0.orders.removeValue(forKey: id) }?.finish() }
+
+  /// Returns false if no worker takes the carrier's orders.
+  func give(_ order: Order, to id: CarrierID) -> Bool {
+    guard let orders = state.withLock({ $0.orders[id] }) else { return false }
+    orders.yield(order)
+    return true
+  }
+
+  func note(_ failure: CarrierFailure?, of id: CarrierID, at milliseconds: UInt64 = 0) {
+    state.withLock {
+      $0.problems[id] = failure.map { Problem(failure: $0, milliseconds: milliseconds) }
+    }
+  }
+
+  /// The carriers of the running node.
+  var inUse: [CarrierSettings] {
+    get { state.withLock { $0.inUse } }
+    set { state.withLock { $0.inUse = newValue } }
+  }
+
+  func problem(of id: CarrierID) -> Problem? { state.withLock { $0.problems[id] } }
+}
+
+extension Engine {
+  /// Begins a turn on each carrier now.
+  @discardableResult
+  func lookAtCarriers() -> [CarrierID] {
+    let dispatcher = state.withLock { $0.carriers }
+    let ids = dispatcher.inUse.map(\.id)
+    for id in ids { input(.carrier(id, .asked)) }
+    return ids
+  }
+
+  /// Carries out an order of the core, after the commit that it depends on.
+  func carryOut(_ order: CarrierOrder, on id: CarrierID) throws(StorageError) {
+    let dispatcher = state.withLock { $0.carriers }
+    var bytes: [UInt8]? = []
+    if case .put(let object) = order {
+      bytes = try object.sealed(from: storage)
+      if bytes == nil {
+        dispatcher.note(
+          CarrierFailure(
+            .unexpected, "The database lacks something that was to be put there. See kith doctor."),
+          of: id, at: clock().wallMilliseconds)
+      }
+    }
+    if let bytes, dispatcher.give((order, bytes), to: id) { return }
+    if case .rest = order { return }
+    input(.carrier(id, .failed(retryAfterMilliseconds: nil)))
+  }
+}

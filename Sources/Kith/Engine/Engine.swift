@@ -1,6 +1,6 @@
 internal import CLinux
 internal import Dispatch
-internal import KithCore
+package import KithCore
 internal import KithCrypto
 internal import Logging
 internal import Synchronization
@@ -116,4 +116,199 @@ final class Engine: Sendable {
   func read<Result: Sendable>(_ body: (inout Replica) -> Result) -> Result {
     state.withLock { body(&$0.shell.replica) }
   }
+}
+
+/// The ways to other devices.
+struct SessionLinks {
+  /// While the node runs.
+  var node: (any SessionLink)?
+  let pairings = PairingSessions()
+
+  func link(to session: SessionID) -> (any SessionLink)? { session.isPairing ? pairings : node }
+}
+
+struct EngineState {
+  var shell: Shell
+  var views: [StoreIdentifier: StoreView] = [:]
+  /// Called with the write's outcome.
+  var waiters: [WriteID: @Sendable (Result<Void, KithError>) -> Void] = [:]
+  /// Whether the writer's thread runs.
+  var isRunning = false
+  /// The weight of the effects in the outbox that sessions caused.
+  var queuedBytes = 0
+  var pauses: [SessionID: SessionPause] = [:]
+  var shares = SessionShares()
+  /// Whether ``Engine/close()`` waits for the current drainer.
+  var isDrainAwaited = false
+  var lastWrite: UInt64 = 0
+  /// The number of durable writes in the last round that settled any.
+  var lastBatch = 0
+  var sleepsUntilMilliseconds: UInt64 = 0
+  var links = SessionLinks()
+  let carriers = CarrierDispatcher()
+
+  init(replica: Replica) {
+    shell = Shell(replica)
+  }
+
+  var problem: KithError? { shell.health.problem.map(KithError.init) }
+
+  /// When the shell or a pause has to be seen to, on the monotonic clock; `.max`: never.
+  var wakesAtMilliseconds: UInt64 {
+    let ends = pauses.values.compactMap(\.untilMilliseconds)
+    return min(shell.wakesAtMilliseconds ?? .max, ends.min() ?? .max)
+  }
+
+  mutating func nextWrite() -> WriteID {
+    lastWrite += 1
+    return WriteID(rawValue: lastWrite)
+  }
+
+  /// Hands an input to the shell. An input kept for the next replica has no effects yet.
+  mutating func take(
+    _ input: Input, coalesces: Bool = false, at now: Instant
+  ) throws(KithError) -> [Effect] {
+    switch shell.take(input, gathers: coalesces, at: now) {
+    case .handled(let effects): return effects
+    case .kept: return []
+    case .refused(let reason): throw KithError(reason)
+    }
+  }
+
+  /// Applies the changes that programs see. Returns closures to run unlocked.
+  func show(
+    _ effects: [Effect], origin: WriteOrigin = .owner,
+    reporting report: @escaping (Report) -> Void
+  ) -> [() -> Void] {
+    var changes: [StoreIdentifier: [ViewChange]] = [:]
+    var later: [() -> Void] = []
+    for effect in effects {
+      switch effect {
+      case .view(let change): changes[change.store, default: []].append(change)
+      // Later, because a program's log handler may call the node.
+      case .report(let text): later.append { report(text) }
+      default: break
+      }
+    }
+    for (store, changes) in changes { later += views[store]?.apply(changes, origin: origin) ?? [] }
+    return later
+  }
+
+  /// Returns closures that wake callers, to run unlocked.
+  mutating func tell(_ settled: [WriteID]) -> [() -> Void] {
+    var later: [() -> Void] = []
+    for write in settled {
+      // A caller that does not wait yet asks before it does.
+      guard let tell = waiters.removeValue(forKey: write), let outcome = outcome(of: write) else {
+        continue
+      }
+      later.append { tell(outcome) }
+    }
+    return later
+  }
+
+  /// Takes a write's outcome; nil while it is open.
+  mutating func outcome(of write: WriteID) -> Result<Void, KithError>? {
+    shell.takeFate(of: write)?.mapError(KithError.init)
+  }
+}
+
+extension Engine {
+  /// The view of a store, opened if needed. With `isLooking` it does not count as opened by a
+  /// program, and less of it is kept.
+  func open(
+    _ store: StoreIdentifier, policy: Policy, isLooking: Bool = false
+  ) throws(KithError) -> StoreView {
+    try perform(drainsHere: false) { (state, effects) throws(KithError) in
+      if state.shell.isClosed { throw .closedNode }
+      let limits = state.shell.opened[store]
+      let view = state.views[store]
+      if view != nil, let limits, limits != policy {
+        throw KithError(
+          .invalidPolicy, "The store \(store) is open with other limits. Use the same everywhere.")
+      }
+      if !isLooking, view == nil || limits == nil {
+        effects = (try? state.take(.open(store, policy), at: clock())) ?? []
+      }
+      for case .refusedStore(store, let error) in effects where view == nil {
+        throw KithError(error, store: store)
+      }
+      if let view { return view }
+      let values = state.shell.replica.view(of: store).compactMapValues { try? $0.decoded() }
+      let made = StoreView(identifier: store, device: keys.id, values: values)
+      state.views[store] = made
+      effects.removeAll { if case .view = $0 { true } else { false } }
+      return made
+    }
+  }
+
+  func open(
+    _ view: StoreView, policy: Policy, reason: ChangeReason, superseded: Set<Key>
+  ) throws(KithError) {
+    let store = view.identifier
+    var later: [() -> Void] = []
+    try perform(drainsHere: false) { (state, effects) throws(KithError) in
+      effects = try state.take(.open(store, policy), at: clock())
+      for case .refusedStore(store, let error) in effects { throw KithError(error, store: store) }
+      state.views[store] = view
+      later = view.show(
+        state.shell.replica.view(of: store), of: keys.id, reason: reason, superseded: superseded)
+      effects.removeAll { if case .view = $0 { true } else { false } }
+    }
+    for run in later { run() }
+  }
+
+  func release(_ view: StoreView) {
+    state.withLock { state in
+      guard state.views[view.identifier] === view else { return }
+      state.views[view.identifier] = nil
+    }
+  }
+
+  /// Accepts nothing more, and makes all writes durable; waits if another thread drains.
+  func close() throws(KithError) {
+    state.withLock { $0.shell.close() }
+    while true {
+      drain()
+      let isDrainedElsewhere = state.withLock { state in
+        state.isDrainAwaited = state.shell.isBusy
+        return state.shell.isBusy
+      }
+      guard isDrainedElsewhere else { break }
+      drained.wait()
+    }
+    let (views, later, problem) = state.withLock { state in
+      let (settled, problem) = state.shell.end()
+      return (Array(state.views.values), state.tell(settled), problem)
+    }
+    for run in later { run() }
+    for view in views { view.finish() }
+    progress.finish()
+    if let problem { throw KithError(problem) }
+  }
+}
+
+/// The engine's interface to the network. Every call returns at once, on any thread.
+package protocol SessionLink: AnyObject, Sendable {
+  /// Queued after earlier messages.
+  func send(_ message: [UInt8], to session: SessionID)
+  /// Calls the engine when little is left unsent.
+  func awaitRoom(_ session: SessionID)
+  func close(_ session: SessionID, _ reason: CloseReason)
+  /// Peers may dial again.
+  func closeAll()
+  func pauseReading(_ session: SessionID, _ isPaused: Bool)
+  func setAddresses(_ addresses: [DeviceID: [String]])
+  /// Sets the devices to dial because they are left behind.
+  func setLeftBehind(_ devices: [DeviceID])
+  /// Lets a membership-only session use the whole protocol.
+  func promote(_ session: SessionID)
+}
+
+/// For a link that dials nobody.
+extension SessionLink {
+  package func pauseReading(_ session: SessionID, _ isPaused: Bool) {}
+  package func setAddresses(_ addresses: [DeviceID: [String]]) {}
+  package func setLeftBehind(_ devices: [DeviceID]) {}
+  package func promote(_ session: SessionID) {}
 }

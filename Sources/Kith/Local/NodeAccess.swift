@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 package import KithCore
+internal import KithStorage
 internal import Synchronization
 
 /// A node that answers requests: this process's ``Node``, or another program's (``LocalClient``,
@@ -279,6 +280,77 @@ extension Encodable {
       } catch {
         throw KithError(.control, "The answer cannot be encoded: \(error).", cause: error)
       }
+    }
+  }
+}
+
+/// The node that has a directory open. Each request makes its own connection.
+package struct LocalClient: NodeAccess {
+  private let directory: String
+
+  package init(directory: String) {
+    self.directory = directory
+  }
+
+  /// Throws `control` if no node could serve a device in the directory: its path is too long.
+  package static func checkPath(of directory: String) throws(KithError) {
+    _ = try LocalSocket.address(of: DeviceDirectory.controlSocketPath(directory))
+  }
+
+  package func perform(
+    _ call: NodeCall, onEvent: @escaping @Sendable (NodeEvent) async -> Bool
+  ) async throws(KithError) -> NodeAnswer {
+    let directory = directory
+    let node = try await BlockingThread.run { () throws(KithError) in
+      try RemoteNode.reach(directory)
+    }
+    defer { node.close() }
+    let result = await withTaskCancellationHandler {
+      await Result(awaiting: { () async throws(KithError) in
+        try await node.perform(call, onEvent: onEvent)
+      })
+    } onCancel: {
+      node.close()
+    }
+    switch result {
+    case .success(let answer): return answer
+    case .failure where Task.isCancelled:
+      throw KithError(.cancelled, "The request was cancelled.")
+    case .failure(let error): throw error
+    }
+  }
+}
+
+/// The local stores of a directory in which nobody is signed in and nothing was written. Reading
+/// makes no device.
+package struct UnwrittenStores: NodeAccess {
+  private let directory: String
+
+  package init(directory: String) {
+    self.directory = directory
+  }
+
+  package func perform(
+    _ call: NodeCall, onEvent: @escaping @Sendable (NodeEvent) async -> Bool
+  ) async throws(KithError) -> NodeAnswer {
+    switch call {
+    case .values(let store, _):
+      _ = try Node.checked(store, .standard)
+      return .shown([], isLacking: false)
+    case .status:
+      var status = NodeStatus(account: nil, device: nil)
+      status.directory = directory
+      status.clock.isSynchronised = SystemClock.isSynchronised
+      return .status(try status.json)
+    case .dependents: return .devices([])
+    case .usage: return .usage(Usage(bytes: 0, keys: 0, policy: .standard))
+    case .hidden: return .hidden([])
+    case .refusals: return .refusals([])
+    case .history, .undo: return .history([])
+    case .acceptLoss: return .done
+    default:
+      throw KithError(
+        .missing, "Nobody is signed in here, and nothing was written yet.", path: directory)
     }
   }
 }

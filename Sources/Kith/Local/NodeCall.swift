@@ -1,5 +1,6 @@
 package import FoundationEssentials
 package import KithCore
+internal import NIOCore
 
 /// A request to a node, by the command line or by another program of the host.
 ///
@@ -122,4 +123,186 @@ package enum NodeEvent: Codable, Sendable {
   case invitation(OpenInvitation)
   case wrongCode(triesLeft: Int)
   case candidate(PairingDevice)
+}
+
+/// A message on the control socket, framed by a 4-byte length, most significant byte first. It is
+/// an ``EncodedValue``, so bytes stay bytes, and one decoder reads programs' values and messages.
+///
+/// The length is checked first; time and memory are proportional to the bytes that came.
+protocol LocalMessage: Codable, Sendable {
+  static var limit: Int { get }
+}
+
+extension LocalMessage {
+  /// Throws `valueTooLarge` if the message is too long.
+  func frame() throws(KithError) -> ByteBuffer {
+    let bytes: [UInt8]
+    do {
+      bytes = try EncodedValue(PropertyListValue(encoding: self)).bytes
+    } catch {
+      throw KithError(.control, "The message cannot be encoded: \(error)", cause: error)
+    }
+    guard bytes.count <= Self.limit else {
+      throw KithError(
+        .valueTooLarge,
+        "This takes \(bytes.count) bytes on its way to the node; at most \(Self.limit) are possible. "
+          + "Split it.")
+    }
+    var frame = ByteBuffer()
+    frame.reserveCapacity(bytes.count + 4)
+    frame.writeInteger(UInt32(bytes.count))
+    frame.writeBytes(bytes)
+    return frame
+  }
+
+  /// Decodes a frame's bytes after the length; nil if they are malformed.
+  init?(_ bytes: ByteBuffer) {
+    guard let value = try? EncodedValue(trusting: Array(bytes.readableBytesView)).decoded(),
+      let message = try? value.decoded(as: Self.self)
+    else { return nil }
+    self = message
+  }
+}
+
+struct LocalRequest: LocalMessage {
+  static let limit = LocalLimits.requestBytes
+  var id: Int
+  var call: NodeCall
+}
+
+struct LocalReply: LocalMessage {
+  enum Content: Codable, Sendable {
+    case answer(NodeAnswer)
+    case failure(KithError)
+    case event(NodeEvent)
+    /// The changes of whole steps of the core, to show at once. A write's changes come before its
+    /// answer.
+    case changes(StoreIdentifier, [LocalChange])
+    /// The status may have changed.
+    case progress
+    /// The node ends. All that it accepted is durable; it did not perform unanswered requests. If
+    /// it yields, another process opens the directory next.
+    case goodbye(isYielding: Bool)
+  }
+
+  static let limit = LocalLimits.replyBytes
+  /// The request's id; 0 for `changes`, `progress` and `goodbye`.
+  var id: Int
+  var content: Content
+}
+
+/// Splits the stream into frames, without their lengths.
+struct FrameDecoder: NIOSingleStepByteToMessageDecoder {
+  typealias InboundOut = ByteBuffer
+
+  let limit: Int
+
+  func decode(buffer: inout ByteBuffer) throws -> ByteBuffer? {
+    guard let length = buffer.getInteger(at: buffer.readerIndex, as: UInt32.self) else {
+      return nil
+    }
+    guard length <= limit else { throw KithError.malformedControl }
+    guard buffer.readableBytes >= 4 + Int(length) else { return nil }
+    buffer.moveReaderIndex(forwardBy: 4)
+    return buffer.readSlice(length: Int(length))
+  }
+
+  func decodeLast(buffer: inout ByteBuffer, seenEOF: Bool) throws -> ByteBuffer? {
+    try decode(buffer: &buffer)
+  }
+}
+
+extension ChangeReason: Codable {}
+
+extension Sequence<KithCore.Operation> {
+  var values: [Key: PropertyListValue] {
+    var values: [Key: PropertyListValue] = [:]
+    // The values were checked when they came in.
+    for entry in self { values[Key(entry.key)] = entry.value.flatMap { try? $0.decoded() } }
+    return values
+  }
+}
+
+extension [KithCore.Operation] {
+  /// Nil removes a key.
+  package static func encoding(
+    _ writes: [(key: String, value: PropertyListValue?)]
+  ) throws(KithError) -> Self {
+    try writes.map { write throws(KithError) in try .encoding(write.value, forKey: write.key) }
+  }
+}
+
+extension [Key: PropertyListValue] {
+  var operations: [KithCore.Operation] {
+    get throws(KithError) {
+      var operations: [KithCore.Operation] = []
+      operations.reserveCapacity(count)
+      for (key, value) in sorted(by: { $0.key < $1.key }) {
+        operations.append(try .encoding(value, forKey: key.text))
+      }
+      return operations
+    }
+  }
+}
+
+/// A ``KeyValueStore.Change`` without the old values.
+package struct LocalChange: Codable, Sendable {
+  var reason: ChangeReason
+  var values: [KithCore.Operation]
+  var superseded: [String]
+  var isJoined: Bool
+
+  init(_ change: KeyValueStore.Change) throws(KithError) {
+    reason = change.reason
+    values = []
+    for item in change.items { values.append(try .encoding(item.new, forKey: item.key.text)) }
+    superseded = change.superseded.map(\.text)
+    isJoined = change.isJoined
+  }
+
+  /// The change for a consumer that was shown these values; updates them.
+  func change(of shown: inout [Key: PropertyListValue]) -> KeyValueStore.Change {
+    var items: [KeyValueStore.Change.Item] = []
+    for entry in values {
+      let key = Key(entry.key)
+      let new = entry.value.flatMap { try? $0.decoded() }
+      items.append(KeyValueStore.Change.Item(key: key, old: shown[key], new: new))
+      shown[key] = new
+    }
+    return KeyValueStore.Change(
+      reason: reason, items: items, superseded: superseded.map { Key($0) }, isJoined: isJoined)
+  }
+
+  func viewChange(of store: StoreIdentifier) -> ViewChange {
+    ViewChange(
+      store: store, reason: reason == .ownWrite ? nil : reason,
+      changes: values.map { (Key($0.key), $0.value) },
+      superseded: superseded.map { Key($0) })
+  }
+}
+
+extension NodeAnswer {
+  /// The outcomes of ``StoreService/write(_:each:)``: a message has no nil.
+  static func written(_ outcomes: [KithError?]) -> NodeAnswer {
+    var refused: [Int: KithError] = [:]
+    for (index, error) in outcomes.enumerated() { refused[index] = error }
+    return .written(count: outcomes.count, refused: refused)
+  }
+}
+
+extension ArraySlice<[KithCore.Operation]> {
+  /// The first transactions that go in one message: at least one.
+  var message: Self {
+    var bytes = 0
+    return prefix(LocalLimits.transactions).prefix { operations in
+      let isFirst = bytes == 0
+      bytes += operations.reduce(1) { $0 + 64 + $1.key.utf8.count + ($1.value?.size ?? 0) }
+      return isFirst || bytes <= LocalLimits.transactionBytes
+    }
+  }
+}
+
+extension KithError {
+  static let malformedControl = KithError(
+    .control, "The other side of the control socket sent something else than agreed.")
 }

@@ -92,3 +92,89 @@ extension NodeStatus {
       device: device.id)
   }
 }
+
+extension NodeStatus {
+  /// A problem for each device whose clock differs, if this device follows a distant time, and if
+  /// its writes are stamped so far ahead that peers refuse them.
+  var clockFindings: [KithError] {
+    let names = Dictionary(devices.map { ($0.id, $0.name) }) { first, _ in first }
+    var problems = clock.differences.map { difference in
+      let name = names[difference.device] ?? difference.device.description
+      return KithError(
+        .clocksDiffer,
+        "The clock of \(name) is wrong, or this one: its clock is "
+          + "\(Self.clockText(difference.milliseconds)), so stores are not exchanged with it. "
+          + difference.outcome.consequence,
+        device: difference.device)
+    }
+    if let device = clock.follows,
+      clock.aheadOfHostMilliseconds.magnitude > Limits.clockDifferenceMilliseconds.magnitude
+    {
+      problems.append(
+        KithError(
+          .clocksDiffer,
+          "This host's clock is not synchronised, and "
+            + "\(Self.clockText(-clock.aheadOfHostMilliseconds)): "
+            + "the time of \(names[device] ?? device.description) counts. "
+            + "Set the host's clock right, or run a time service (NTP).", device: device))
+    }
+    if clock.stampsAheadMilliseconds > 0 {
+      problems.append(
+        KithError(
+          .dataAhead,
+          "The clock had been ahead: writes made here are stamped "
+            + "\(Self.clockText(clock.stampsAheadMilliseconds)) of the time, and other devices "
+            + "refuse it. \(clock.remedy)"))
+    }
+    return problems
+  }
+
+  /// Rounds to the last part: `59 s ahead`, `45 min behind`, `2 h 50 min ahead`.
+  package static func clockText(_ milliseconds: Int64) -> String {
+    let length = milliseconds.magnitude
+    func rounded(to unit: UInt64) -> UInt64 { (length + unit / 2) / unit }
+    func parts(_ count: UInt64, _ each: UInt64, _ one: String, _ other: String) -> String {
+      count % each == 0
+        ? "\(count / each) \(one)" : "\(count / each) \(one) \(count % each) \(other)"
+    }
+    let text =
+      switch length {
+      case ..<119_500: "\(rounded(to: 1_000)) s"
+      case ..<7_170_000: "\(rounded(to: 60_000)) min"
+      case ..<172_770_000: parts(rounded(to: 60_000), 60, "h", "min")
+      default: parts(rounded(to: 3_600_000), 24, "days", "h")
+      }
+    return "\(text) \(milliseconds < 0 ? "behind" : "ahead")"
+  }
+}
+
+extension NodeStatus.Clock {
+  fileprivate var remedy: String {
+    if stampsAheadMilliseconds <= Limits.healingMilliseconds { return "That passes by itself." }
+    if isCertain {
+      return
+        "It goes on in a new generation as soon as one is left: there is one more every 30 days."
+    }
+    return "Run a time service (NTP) here, or, if `kith clock` shows the right time, say so: run "
+      + "kith clock accept."
+  }
+}
+
+extension NodeStatus.ClockDifference.Outcome {
+  var consequence: String {
+    switch self {
+    case .bothSynchronised: "Both are called synchronised. Set the one that is wrong right."
+    case .neitherSynchronised:
+      "No time service (NTP) keeps either clock. Set the wrong one right, or run one on both."
+    case .tooFar:
+      "Its clock is called synchronised and this one's is not, but a difference of more than a day is "
+        + "not believed. If this host's clock is wrong, set it right; else see that the other's is."
+    case .anotherIsNearer:
+      "Its clock is called synchronised, but another device's is, too, and is nearer to this one's. "
+        + "See that its clock is right."
+    case .theyAreTooFar:
+      "This clock is called synchronised and its is not, and it does not follow this one: it differs "
+        + "by more than a day, or follows another. Set its clock right."
+    }
+  }
+}

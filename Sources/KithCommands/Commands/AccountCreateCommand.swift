@@ -1,8 +1,8 @@
 import ArgumentParser
 import Foundation
 import Kith
-import KithStorage
 import KithCore
+import KithStorage
 import KithTerminal
 
 struct AccountCreateCommand: AsyncParsableCommand {
@@ -78,5 +78,94 @@ package enum DeviceName {
   package static var ofHost: String {
     let host = ProcessInfo.processInfo.hostName.prefix { $0 != "." }
     return host.isEmpty || host.utf8.count > limit ? "device" : String(host)
+  }
+}
+
+struct AccountRecoverCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "recover",
+    abstract: "Recover the account with its recovery key if no device is left.",
+    discussion: """
+      Makes a new device from a dead device's directory, or its backup, with its unpublished \
+      writes. --passphrase-file and the environment name the passphrase of that directory.
+      """)
+
+  @Option(
+    help: ArgumentHelp("The dead device's directory.", valueName: "path"), completion: .directory)
+  var from: String
+
+  @Option(
+    help: ArgumentHelp(
+      "The recovery key; - reads standard input.", valueName: "file"),
+    completion: .file())
+  var recoveryKeyFile = "-"
+
+  @OptionGroup var device: NewDeviceOptions
+
+  @OptionGroup var options: CommonOptions
+
+  func validate() throws {
+    guard !from.isEmpty else { throw ValidationError("--from names no directory.") }
+  }
+
+  func run() async throws {
+    try options.checkNewDevice()
+    let source = CommonOptions.exactly(from).path
+    guard DeviceDirectory.holdsDevice(source) else {
+      throw CommandFailure(
+        .directory,
+        "\(source): holds no device; --from names a device's directory, or a copy of one")
+    }
+    if recoveryKeyFile == "-" && Terminal.hasInput {
+      options.console.prompt("Recovery key: ")
+    }
+    let text = try InputText.line(of: recoveryKeyFile)
+    let passphrase = try device.passphrase()
+    let (summary, directory) = try await Accounts.add(options.accounts()) {
+      directory throws(KithError) in
+      try Node.recoverAccount(
+        directory: directory, from: source, recoveryKey: text,
+        name: device.chosenName, passphrase: passphrase,
+        sourcePassphrase: options.passphraseQuestion)
+    }
+    let adoption = await options.adoption(passphrase: passphrase)
+    let report = AccountReport(summary: summary, directory: directory)
+    try options.print(report.document, text: report.text)
+    try adoption.get()
+    options.console.talk("The account is regained. Start its node with: kith run")
+  }
+}
+
+struct NewPassphraseOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp("The new passphrase. Default: asks twice.", valueName: "file"),
+    completion: .file())
+  var newPassphraseFile: String?
+
+  func passphrase() throws(KithError) -> Passphrase {
+    if let newPassphraseFile { return try PassphraseSource.file(newPassphraseFile).read() }
+    return try PassphrasePrompt.new()
+  }
+}
+
+struct NewDeviceOptions: ParsableArguments {
+  @Option(help: "This device's name. Default: the host's.")
+  var name: String?
+
+  @Flag(help: "Put the secrets under a passphrase at once.")
+  var lock = false
+
+  @OptionGroup var new: NewPassphraseOptions
+
+  var chosenName: String { name ?? DeviceName.ofHost }
+
+  func validate() throws {
+    guard lock || new.newPassphraseFile == nil else {
+      throw ValidationError("--new-passphrase-file goes with --lock.")
+    }
+  }
+
+  func passphrase() throws(KithError) -> Passphrase? {
+    lock ? try new.passphrase() : nil
   }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Kith
+import KithCore
 import KithTerminal
 
 struct DevicesCommand: AsyncParsableCommand {
@@ -81,5 +82,104 @@ struct DevicesRenameCommand: AsyncParsableCommand {
     if let notice = DuplicateNames.notice(name, renamed.fingerprint, among: devices) {
       options.console.talk(notice)
     }
+  }
+}
+
+/// An argument that names another device's address.
+struct AddressArgument: ParsableArguments {
+  @Argument(help: ArgumentHelp("The other device's address.", valueName: "host:port"))
+  var address: String
+
+  func validate() throws {
+    do throws(KithError) {
+      try Node.checkPeers([address])
+    } catch {
+      throw ValidationError(error.message)
+    }
+  }
+}
+
+struct DevicesMeetCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "meet",
+    abstract: "Have the running node connect to another device's address.",
+    discussion: """
+      For a device that is not found on the LAN. Says after some seconds what came of it: status 5 \
+      unless a device of the account answered. The node tries the address until it stops. Once it \
+      has met a device there it remembers the address, as with `kith run --peer`.
+      """)
+
+  @OptionGroup var options: CommonOptions
+  @OptionGroup var place: AddressArgument
+
+  func run() async throws {
+    let (met, name) = try await options.withNode(ofAccount: true, needsNode: true) { node in
+      let met = try await node.meet(place.address)
+      guard met.outcome == .met else { return (met, "a device of the account") }
+      let status = try await node.status()
+      let device = met.device ?? status.peers.last { $0.address == met.address }?.device
+      return (met, device.map { status.name(of: $0, limit: 64) } ?? "a device of the account")
+    }
+    try options.print(.versioned(.of(met)))
+    guard met.outcome == .met else {
+      let reason = met.reason.map { Columns.printable($0) }
+      throw CommandFailure(
+        .unreachable,
+        (reason ?? "\(met.address) has not answered yet") + (met.advice.map { "; \($0)" } ?? "")
+          + ". The node goes on trying; to stop it: kith devices forget \(met.address)")
+    }
+    options.console.talk("Met \(name) at \(met.address).")
+  }
+}
+
+struct DevicesAddressesCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "addresses",
+    abstract: "List the addresses at which this device calls others, and what came of it.",
+    discussion: """
+      FROM: named (--peer, kith devices meet), remembered, or heard on the local network. A node \
+      calls only some of the remembered addresses while it is connected to enough devices.
+      """)
+
+  @OptionGroup var options: CommonOptions
+
+  func run() async throws {
+    let status = try await options.withNode(ofAccount: true, reads: true) { try await $0.status() }
+    let report = AddressesReport(status: status, nowMilliseconds: Moment.now)
+    try options.print(report.document, text: report.text)
+    if !options.json, status.addresses.isEmpty {
+      options.console.talk("No address is known. Name one with: kith devices meet HOST:PORT")
+    }
+  }
+}
+
+struct DevicesForgetCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "forget",
+    abstract: "Stop calling an address, and forget it.",
+    discussion: """
+      On this device alone; a session there goes on. `kith run --peer` names the address again, and \
+      another device that remembers it may tell it again.
+      """)
+
+  @OptionGroup var options: CommonOptions
+  @OptionGroup var place: AddressArgument
+
+  func run() async throws {
+    let address = try Node.addressText(place.address)
+    try await options.withNode(ofAccount: true) { node in
+      let known = try await node.status().addresses.filter { $0.address == address }
+      guard !known.isEmpty else {
+        throw CommandFailure(
+          .notFound, "no address \(address) is known here; see: kith devices addresses")
+      }
+      guard known.contains(where: { $0.source != .heard }) else {
+        throw CommandFailure(
+          .refused, "\(address) is not remembered: the device is heard there on the local network")
+      }
+      try await node.forget(address: address)
+    }
+    try options.print(.versioned(["address": .string(address)]))
+    options.console.talk("\(address) is forgotten.")
   }
 }

@@ -1,6 +1,9 @@
 import ArgumentParser
 import Foundation
+import Glibc
 import Kith
+import KithCarriers
+import KithCore
 import KithNetwork
 import KithTerminal
 import Logging
@@ -107,5 +110,129 @@ private struct ReadyLine: Service {
 
   private func isServing(_ status: NodeStatus, _ node: Node) -> Bool {
     !status.listening.isEmpty || node.configuration.hosts.isEmpty
+  }
+}
+
+struct ListenPlan: Equatable {
+  static let defaultPort: UInt16 = 4114
+
+  /// `::` includes IPv4.
+  var hosts: [String]
+  /// 0: any.
+  var port: UInt16
+
+  /// All ports, including that of `--port`, must be the same.
+  init(_ texts: [String], port: UInt16?) throws(CommandFailure) {
+    let places = try texts.map(Self.parse)
+    let hosts = places.map(\.host)
+    let ports = [port].compactMap(\.self) + places.compactMap(\.port)
+    let first = ports.first ?? Self.defaultPort
+    guard ports.allSatisfy({ $0 == first }) else {
+      throw CommandFailure(
+        .usage, "a node listens on one port; give the same to every --listen, or --port once")
+    }
+    self.hosts = hosts.isEmpty ? ["::"] : hosts
+    self.port = first
+  }
+
+  /// Reads `192.0.2.1`, `192.0.2.1:4114`, `[::1]:4114`, `::1` or `name:0`.
+  private static func parse(_ text: String) throws(CommandFailure) -> (
+    host: String, port: UInt16?
+  ) {
+    let wrong = CommandFailure(
+      .usage, "'\(text)' is no place to listen on; write 0.0.0.0, 192.0.2.1:4114 or [::1]:4114")
+    var host = Substring(text)
+    var rest: Substring = ""
+    if text.hasPrefix("[") {
+      guard let end = text.firstIndex(of: "]") else { throw wrong }
+      host = text[text.index(after: text.startIndex)..<end]
+      rest = text[text.index(after: end)...]
+    } else if text.count(where: { $0 == ":" }) == 1, let colon = text.firstIndex(of: ":") {
+      host = text[..<colon]
+      rest = text[colon...]
+    }
+    guard !host.isEmpty else { throw wrong }
+    if rest.isEmpty { return (String(host), nil) }
+    guard rest.first == ":", let port = UInt16(rest.dropFirst()) else { throw wrong }
+    return (String(host), port)
+  }
+}
+
+/// The options of a command that runs a node.
+struct NodeOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "An address to listen on; may be repeated. Default: all.", valueName: "host[:port]"))
+  var listen: [String] = []
+
+  @Option(
+    parsing: .unconditional,
+    help: "The port to listen on; 0: any free one. Default: 4114.")
+  var port: UInt16?
+
+  @Option(
+    help: ArgumentHelp(
+      "Another device's address; may be repeated. Kith remembers those it met.",
+      valueName: "host:port"))
+  var peer: [String] = []
+
+  @Flag(help: "Neither find other devices on the LAN nor be found.")
+  var noDiscovery = false
+
+  func validate() throws { try PeerOption.check(peer) }
+
+  func apply(to configuration: inout Accounts.Configuration) throws(CommandFailure) {
+    let plan = try ListenPlan(listen, port: port)
+    configuration.hosts = plan.hosts
+    configuration.port = plan.port
+    configuration.peers = peer
+    configuration.discoversPeers = !noDiscovery
+    configuration.carriers = openCarrier
+  }
+}
+
+enum PeerOption {
+  static func check(_ texts: [String]) throws {
+    do throws(KithError) {
+      try Node.checkPeers(texts)
+    } catch {
+      throw ValidationError("--peer: \(error.message)")
+    }
+  }
+}
+
+extension Accounts {
+  /// Creates the default store now, so that it is pulled before a command opens it. If it is there, it
+  /// keeps its limits. Does nothing if another program has the directory open.
+  func openDefaultStore(_ store: StoreIdentifier) async throws {
+    guard let usage = try await node?.usage(of: store.rawValue) else { return }
+    _ = try self.store(store.rawValue, policy: usage.policy)
+  }
+
+  /// Runs them, and a service beside them, until SIGTERM or SIGINT. A second signal ends the process
+  /// at once.
+  func runUntilSignal(beside service: any Service) async throws {
+    var configuration = ServiceGroupConfiguration(
+      services: [
+        .init(
+          service: self, successTerminationBehavior: .gracefullyShutdownGroup,
+          failureTerminationBehavior: .gracefullyShutdownGroup),
+        .init(service: service),
+        .init(service: SecondSignal()),
+      ],
+      gracefulShutdownSignals: [.sigterm, .sigint],
+      // Its words are about services, not devices.
+      logger: Logger(label: "kith") { _ in SwiftLogNoOpLogHandler() })
+    configuration.maximumGracefulShutdownDuration = .seconds(10)
+    try await ServiceGroup(configuration: configuration).run()
+  }
+}
+
+/// Restores the default handling of signals: a second one ends the process at once.
+private struct SecondSignal: Service {
+  func run() async throws {
+    try? await gracefulShutdown()
+    signal(SIGTERM, SIG_DFL)
+    signal(SIGINT, SIG_DFL)
   }
 }

@@ -1,5 +1,10 @@
 import ArgumentParser
+import Foundation
+import Glibc
 import Kith
+import KithTerminal
+package import ServiceLifecycle
+import Synchronization
 
 struct WebCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -49,4 +54,91 @@ struct WebCommand: AsyncParsableCommand {
       try await accounts.runUntilSignal(beside: make(page))
     }
   }
+}
+
+/// The accounts and settings of the page of `kith web`.
+package struct WebPage: Sendable {
+  package typealias Maker = @Sendable (WebPage) -> any Service
+  /// Makes the server of the page; nil in the program without it. Set once, before the command runs:
+  /// a task-local value around an asynchronous `main` crashes in optimized builds of Swift 6.3.
+  static let maker = Mutex<Maker?>(nil)
+
+  package let accounts: Accounts
+  /// The default store.
+  package let store: StoreIdentifier
+  /// 0: any.
+  package let port: UInt16
+  /// Called with the page's address, which holds a secret, once the page can be opened.
+  package let onReady: @Sendable (String) -> Void
+  /// Called once the address was used, and is worth nothing any more.
+  package let onUse: @Sendable () -> Void
+}
+
+/// The program `kith-web`: this tool with the page linked in.
+enum PageProgram {
+  /// Returns only if the program cannot be started.
+  static func replaceThisOne() -> CommandFailure {
+    let name = "kith-web"
+    let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+    let beside = URL(filePath: own).deletingLastPathComponent().appending(path: name).path
+    let arguments = [name] + CommandLine.arguments.dropFirst()
+    let words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+    defer { for word in words { free(word) } }
+    // Without /proc it is not known where this program is.
+    if !own.isEmpty { execv(beside, words) }
+    execvp(name, words)
+    return CommandFailure(
+      .failure,
+      "the page is in the program \(name), which is neither beside this one nor in PATH; from the "
+        + "sources: swift build --traits Web --product \(name)")
+  }
+}
+
+/// Shows the page's address to the person, or to the browser.
+struct PageAddress: Sendable {
+  private let options: CommonOptions
+  private let opens: Bool
+  /// A page that leads to the address. The browser's arguments would show the secret to other users.
+  private let file: String
+
+  init(options: CommonOptions, opens: Bool?) {
+    let environment = ProcessInfo.processInfo.environment
+    let isGraphical = ["DISPLAY", "WAYLAND_DISPLAY"].contains { environment[$0]?.isEmpty == false }
+    self.options = options
+    self.opens = opens ?? (isGraphical && Terminal.hasTalk)
+    let runtime = environment["XDG_RUNTIME_DIR", default: ""]
+    file =
+      (runtime.isEmpty ? NSTemporaryDirectory() : runtime) + "/kith-web-\(UUID().uuidString).html"
+  }
+
+  @Sendable func show(_ address: String) {
+    let console = options.console
+    if options.json {
+      console.dataOrExit(Document.versioned(["address": .string(address)]).text(indented: false))
+    } else {
+      console.dataOrExit(address)
+    }
+    guard opens else {
+      return console.talk("Open this address in a browser on this computer. It works once.")
+    }
+    do {
+      let page = "<!doctype html><meta http-equiv=\"refresh\" content=\"0; url=\(address)\">\n"
+      let descriptor = Glibc.open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+      guard descriptor >= 0 else { throw CocoaError(.fileWriteUnknown) }
+      try FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        .write(contentsOf: Data(page.utf8))
+      let browser = Process()
+      browser.executableURL = URL(filePath: "/usr/bin/env")
+      browser.arguments = ["xdg-open", file]
+      browser.standardOutput = FileHandle.nullDevice
+      browser.standardError = FileHandle.nullDevice
+      try browser.run()
+      // A browser in a container may not be able to read the file, and only it says so.
+      console.talk("A browser opens this address; if it does not, open it by hand. It works once.")
+    } catch {
+      console.warn("no browser can be started; open the address by hand")
+    }
+  }
+
+  @Sendable func remove() { unlink(file) }
 }

@@ -1,3 +1,4 @@
+import Kith
 import KithTerminal
 
 struct DoctorReport: Equatable, Sendable {
@@ -35,5 +36,136 @@ struct DoctorReport: Equatable, Sendable {
 
   var document: Document {
     .versioned(["findings": .list(findings.map(\.document)), "healthy": .bool(isHealthy)])
+  }
+}
+
+struct Finding: Equatable, Sendable {
+  enum Verdict: String, CaseIterable, Sendable {
+    case good = "ok"
+    /// Worth knowing, and not a problem in itself.
+    case note
+    case problem
+    /// It could not be checked.
+    case unknown
+
+    var tone: Style.Tone {
+      switch self {
+      case .good: .good
+      case .note: .warning
+      case .problem: .bad
+      case .unknown: .faint
+      }
+    }
+  }
+
+  var check: String
+  var verdict: Verdict
+  var tried: String
+  var seen: String
+  /// Nil if none is needed.
+  var advice: String?
+
+  var document: Document {
+    .object([
+      "advice": .string(advice), "check": .string(check), "seen": .string(seen),
+      "tried": .string(tried), "verdict": .string(verdict.rawValue),
+    ])
+  }
+}
+
+/// Looking changes nothing. Judging uses only the sight, so that tests reach every verdict.
+protocol Check: Sendable {
+  associatedtype Sight: Sendable
+
+  /// One word.
+  static var name: String { get }
+
+  /// May block.
+  func look(at target: DiagnosisTarget) async -> Sight
+
+  /// In the order of the report.
+  func findings(_ sight: Sight, of target: DiagnosisTarget) -> [Finding]
+}
+
+extension Check {
+  func examine(_ target: DiagnosisTarget) async -> [Finding] {
+    findings(await look(at: target), of: target)
+  }
+
+  func finding(
+    _ verdict: Finding.Verdict, tried: String, seen: String, advice: String? = nil
+  ) -> Finding {
+    Finding(check: Self.name, verdict: verdict, tried: tried, seen: seen, advice: advice)
+  }
+
+  /// The device judges these itself; `kith status` shows the same.
+  func findings(of problems: [NodeStatus.Problem]) -> [Finding] {
+    problems.map {
+      finding(
+        .problem, tried: "asked what is wrong", seen: "the device says so",
+        advice: Columns.printable($0.description))
+    }
+  }
+}
+
+/// The subject of all checks: a directory and its node.
+struct DiagnosisTarget: Sendable {
+  enum Device: Sendable {
+    /// A node is running and answered.
+    case running(NodeStatus)
+    /// No node is running; the directory was opened for this report.
+    case opened(NodeStatus)
+    case none
+    case failed(KithError)
+  }
+
+  var directory: String
+  /// The port for a node if none is running.
+  var port: UInt16
+  var nowMilliseconds: UInt64
+  var device: Device
+  /// The directory is then that of the local stores.
+  var isSignedOut = false
+
+  var report: NodeStatus? {
+    switch device {
+    case .running(let report), .opened(let report): report
+    case .none, .failed: nil
+    }
+  }
+
+  var isRunning: Bool { if case .running = device { true } else { false } }
+
+  /// The port of a running node, or the one to use.
+  var effectivePort: UInt16 {
+    guard isRunning, let address = report?.listening.first,
+      let text = address.split(separator: ":").last, let port = UInt16(text)
+    else { return port }
+    return port
+  }
+}
+
+extension DiagnosisTarget {
+  /// Asks the directory's node, or opens the directory if none is running.
+  static func device(
+    of directory: String, _ passphrase: @escaping PassphraseQuestion
+  ) async -> Device {
+    do throws(KithError) {
+      return .running(try await LocalClient(directory: directory).status())
+    } catch  where error.code != .notRunning {
+      return .failed(error)
+    } catch {}
+    do throws(KithError) {
+      var configuration = Node.Configuration(directory: directory)
+      configuration.passphrase = passphrase
+      configuration.logger.logLevel = .critical
+      configuration.isForReading = true
+      let node = try await Node.open(configuration)
+      let report = node.status
+      try node.close()
+      return .opened(report)
+    } catch {
+      return error.code == .missing ? .none : .failed(error)
+    }
   }
 }

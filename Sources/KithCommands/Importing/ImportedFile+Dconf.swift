@@ -1,4 +1,5 @@
 import Foundation
+import Kith
 import KithCore
 
 extension ImportedFile {
@@ -64,4 +65,66 @@ extension ImportedFile {
 extension String {
   /// Drops the carriage return of Windows, too.
   fileprivate var trimmed: String { trimmingCharacters(in: .whitespacesAndNewlines) }
+}
+
+/// The forms of values that came from dconf dumps (``GVariantText``), by store and key.
+///
+/// They are in a store of the account's own: in the user's, they would take the place of values, and
+/// a value would not be what a program reads.
+enum DconfTypes {
+  static let store = "kith.dconf"
+  private static let policy = Policy.maximum
+  private static let keysPerCommit = 64
+
+  static func forms(
+    of store: String, at node: any NodeAccess
+  ) async throws(KithError) -> [Key: PropertyListValue] {
+    let prefix = prefix(store).utf8
+    var forms: [Key: PropertyListValue] = [:]
+    let all = try await node.values(in: Self.store)
+    for (key, form) in all where key.text.utf8.starts(with: prefix) {
+      forms[Key(String(decoding: key.text.utf8.dropFirst(prefix.count), as: UTF8.self))] = form
+    }
+    return forms
+  }
+
+  /// Keeps the forms of a file's values, and drops those of keys that are gone; durable on return.
+  static func keep(_ file: ImportedFile, of store: String, at node: any NodeAccess) async throws {
+    let writes = try await writes(file, store, node)
+    for start in stride(from: 0, to: writes.count, by: keysPerCommit) {
+      let some = writes[start..<min(start + keysPerCommit, writes.count)].map { [$0] }
+      let refused = try await node.write(each: some, in: Self.store, policy: policy)
+      if let error = refused.compactMap(\.self).first { throw error }
+    }
+  }
+
+  /// Throws as ``keep(_:of:at:)`` would, and writes nothing.
+  static func rehearse(_ file: ImportedFile, of store: String, at node: any NodeAccess) async throws
+  {
+    var usage = try await node.usage(of: Self.store)
+    usage.policy = policy
+    var trial = TrialStore(values: try await node.values(in: Self.store), usage: usage)
+    try trial.write(try await writes(file, store, node))
+  }
+
+  private static func writes(
+    _ file: ImportedFile, _ store: String, _ node: any NodeAccess
+  ) async throws(KithError) -> [(key: String, value: PropertyListValue?)] {
+    let old = try await forms(of: store, at: node)
+    let shown = try await node.values(in: store)
+    // Of a value with its usual type, the form says nothing.
+    var new = old.filter { shown[$0.key] != nil }
+    for entry in file.entries {
+      let form = file.forms[Key(entry.key)]
+      let isPlain =
+        GVariantText.isDefault(entry.value)
+        && form == .string(GVariantText.defaultType(entry.value))
+      new[Key(entry.key)] = isPlain ? nil : form
+    }
+    return Set(old.keys).union(new.keys).sorted().filter { old[$0] != new[$0] }
+      .map { (prefix(store) + $0.text, new[$0]) }
+  }
+
+  /// No store's name has a line feed.
+  private static func prefix(_ store: String) -> String { store + "\n" }
 }

@@ -1,4 +1,5 @@
-package import Foundation
+import Foundation
+package import Kith
 import KithCore
 
 /// The values of a settings file that can be stored, and the reasons for the others.
@@ -68,5 +69,196 @@ struct ImportError: Error, Equatable, CustomStringConvertible {
   init(_ description: String, isText: Bool = false) {
     self.description = description
     self.isText = isText
+  }
+}
+
+package enum ImportFormat: String, CaseIterable, Sendable {
+  /// With or without the comments that editors allow.
+  case json
+  /// XML or binary.
+  case plist
+  /// The output of `dconf dump /`.
+  case dconf
+
+  /// Detects the format from the content alone.
+  static func detect(_ data: Data) throws(ImportError) -> ImportFormat {
+    if data.starts(with: Array("bplist".utf8)) { return .plist }
+    if data.starts(with: Array("GVariant".utf8)) {
+      throw ImportError(
+        "this is dconf's binary database; run `dconf dump / > settings.dconf` and import that file")
+    }
+    var content = data[...]
+    if content.starts(with: [0xEF, 0xBB, 0xBF]) { content = content.dropFirst(3) }
+    content = content.drop { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
+    switch content.first {
+    case UInt8(ascii: "<"): return .plist
+    case UInt8(ascii: "{"), UInt8(ascii: "/"): return .json
+    case UInt8(ascii: "#"), UInt8(ascii: ";"): return .dconf
+    case UInt8(ascii: "["): return isSection(content.prefix { $0 != 0x0A }) ? .dconf : .json
+    case UInt8(ascii: "("): throw .oldPropertyList
+    case nil: throw ImportError("the file is empty")
+    default:
+      throw ImportError(
+        "the file is neither a JSON object, nor a property list (XML or binary), nor the text of "
+          + "`dconf dump`")
+    }
+  }
+
+  /// Returns UTF-16 with a byte-order mark in UTF-8, and all else unchanged.
+  static func utf8(_ data: Data) throws(ImportError) -> Data {
+    let bytes = Array(data)
+    if bytes.starts(with: [0xFF, 0xFE, 0, 0]) || bytes.starts(with: [0, 0, 0xFE, 0xFF]) {
+      throw ImportError("the encoding is UTF-32; convert it: iconv -f UTF-32 -t UTF-8")
+    }
+    let isBig = bytes.starts(with: [0xFE, 0xFF])
+    guard isBig || bytes.starts(with: [0xFF, 0xFE]) else {
+      guard !bytes.prefix(2).contains(0) else {
+        throw ImportError(
+          "the encoding seems to be UTF-16 without a byte-order mark; convert it: "
+            + "iconv -f UTF-16LE -t UTF-8")
+      }
+      return data
+    }
+    let units = stride(from: 2, to: bytes.count - 1, by: 2).map { index in
+      let (first, second) = (UInt16(bytes[index]), UInt16(bytes[index + 1]))
+      return isBig ? first << 8 | second : second << 8 | first
+    }
+    guard bytes.count.isMultiple(of: 2), let text = String(validating: units, as: UTF16.self) else {
+      throw ImportError("the text is not valid UTF-16")
+    }
+    return Data(text.utf8)
+  }
+
+  /// Whether a line is `[org/gnome/desktop]` or, in INI files, `[a][b]`, and not a JSON array.
+  private static func isSection(_ line: Data) -> Bool {
+    let text = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+    guard text.hasSuffix("]") else { return false }
+    let name = text.dropFirst().dropLast()
+    if name.contains("][") { return true }
+    let isNumber = Double(name) != nil || ["true", "false", "null"].contains(name)
+    return !name.isEmpty && !isNumber && !name.contains { "\"[]{},".contains($0) }
+  }
+}
+
+extension ImportedFile {
+  /// Takes one key for each member of the object.
+  mutating func takeJSON(_ data: Data) throws(ImportError) {
+    let root: JSONNode
+    do throws(JSONSyntaxError) {
+      var reader = JSONReader(Array(data), isFile: true)
+      root = try reader.read()
+    } catch {
+      if Self.isOldPropertyList(data) { throw .oldPropertyList }
+      throw ImportError("the file is not valid JSON: \(error)")
+    }
+    guard case .object(var members) = root else {
+      throw ImportError(
+        "line 1: the file holds \(root.kindName) where an object with one member a key is needed: "
+          + "{\"key\": value, …}")
+    }
+    // `kith export` uses this form for a store whose only key looks like a tag.
+    if members.count == 1, members[0].key == ValueJSON.Tag.dictionary.rawValue,
+      case .object(let inner) = members[0].value
+    {
+      members = inner
+    }
+    for member in try Self.values(of: members) {
+      add(member.key) { try ValueJSON.value(member.value) }
+    }
+  }
+
+  /// Returns the `values` of a document of `kith export --json`; otherwise the object's own
+  /// members. Throws if the document has an unknown version.
+  private static func values(of members: [JSONMember]) throws(ImportError) -> [JSONMember] {
+    func member(_ key: String) -> JSONNode? { members.first { $0.key == key }?.value }
+    guard member("format") == .string(ExportDocument.format), members.count == 4,
+      case .object(let values)? = member("values"), member("store") != nil
+    else { return members }
+    guard member("version") == .number("\(Document.version)") else {
+      throw ImportError("this export was written by a newer version of kith; update kith first")
+    }
+    return values
+  }
+}
+
+extension ImportedFile {
+  /// Whether a text has assignments, as `defaults read` prints.
+  private static func isOldPropertyList(_ data: Data) -> Bool {
+    let text = String(decoding: data.prefix(4_096), as: UTF8.self)
+    return text.contains(#/[{;(]\s*("[^"]*"|[\w.$\/-]+)\s*=[^=]/#)
+  }
+}
+
+extension ImportError {
+  static let oldPropertyList = ImportError(
+    "this is the old text form of a property list, which `defaults read` prints; convert it with "
+      + "`plutil -convert xml1`, or save it with `defaults export`")
+}
+
+extension JSONNode {
+  /// With its article.
+  fileprivate var kindName: String {
+    switch self {
+    case .null: "null"
+    case .bool: "a bool"
+    case .number: "a number"
+    case .string: "a string"
+    case .array: "an array"
+    case .object: "an object"
+    }
+  }
+}
+
+/// The way into a store: for `kith import`, and for the page of `kith web`.
+extension ImportedFile {
+  /// Writes what the store takes, durably. `progress` gets the number of finished keys.
+  package func write(
+    to store: String, at node: any NodeAccess,
+    progress: @escaping @Sendable (Int) -> Void = { _ in }
+  ) async throws -> ImportSummary {
+    let start = ContinuousClock.now
+    // Before the values: a device that gets these has the types already.
+    let warning = try await warning { try await DconfTypes.keep(self, of: store, at: node) }
+    var run = ImportRun(progress: progress)
+    try await run.write(entries) { chunk in
+      try await node.write(each: chunk.map { [($0.key, $0.value)] }, in: store)
+    }
+    return summary(run, warning, isDryRun: false, since: start)
+  }
+
+  /// Writes nothing, and returns what ``write(to:at:progress:)`` would. `keyBytes` is the limit of a
+  /// store that is still to be created.
+  package func rehearse(
+    _ store: String, at node: any NodeAccess, keyBytes: Int? = nil
+  ) async throws -> ImportSummary {
+    let start = ContinuousClock.now
+    var usage = try await node.usage(of: store)
+    if let keyBytes { usage.policy.keyBytes = max(usage.policy.keyBytes, keyBytes) }
+    var trial = TrialStore(values: try await node.values(in: store), usage: usage)
+    var run = ImportRun()
+    try await run.write(entries) { chunk in trial.write(each: chunk.map { [($0.key, $0.value)] }) }
+    let warning = try await warning { try await DconfTypes.rehearse(self, of: store, at: node) }
+    return summary(run, warning, isDryRun: true, since: start)
+  }
+
+  /// Returns why the types of a dump are not kept; the values are imported nevertheless.
+  private func warning(_ keepTypes: () async throws -> Void) async throws -> String? {
+    guard format == .dconf, !entries.isEmpty else { return nil }
+    do {
+      try await keepTypes()
+      return nil
+    } catch let error as KithError where error.isRefusal || error.code == .tooManyStores {
+      return
+        "the types of some values are not kept, so kith export --format dconf writes the usual ones: "
+        + error.message
+    }
+  }
+
+  private func summary(
+    _ run: ImportRun, _ warning: String?, isDryRun: Bool, since start: ContinuousClock.Instant
+  ) -> ImportSummary {
+    ImportSummary(
+      format: format, imported: run.imported.count, refused: skipped + run.refused,
+      warning: warning, isDryRun: isDryRun, seconds: (ContinuousClock.now - start) / .seconds(1))
   }
 }

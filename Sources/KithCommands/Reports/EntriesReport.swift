@@ -1,3 +1,4 @@
+import Kith
 import KithCore
 import KithTerminal
 
@@ -49,6 +50,97 @@ struct EntriesReport {
           ])
         }),
       "store": .string(store),
+    ])
+  }
+}
+
+/// The report of `kith watch` on one change.
+struct ChangeReport: Sendable {
+  private let change: KeyValueStore.Change
+  private let items: [KeyValueStore.Change.Item]
+
+  /// Nil if the change concerns none of the keys. No keys mean all.
+  init?(_ change: KeyValueStore.Change, keys: Set<KeyValueStore.Key> = []) {
+    items =
+      keys.isEmpty ? change.items : change.items.filter { keys.contains($0.key) }
+    if items.isEmpty { return nil }
+    self.change = change
+  }
+
+  /// A line for each key.
+  func text(_ style: Style) -> String {
+    items.map { item in
+      let key = style(.strong, Columns.printable(item.key.text))
+      let reason = change.reason == .ownWrite ? "" : style(.faint, "  (\(words))")
+      guard let new = item.new else { return "\(key) \(style(.warning, "removed"))\(reason)" }
+      return "\(key) = \(Columns.printable(ValueText.text(new)))\(reason)"
+    }
+    .joined(separator: "\n")
+  }
+
+  private var words: String {
+    switch change.reason {
+    case .ownWrite: "written here"
+    case .externalChange: "from another device"
+    case .initialSyncChange: "first sync"
+    case .quotaViolationChange: "quota"
+    case .accountChange: "another account"
+    }
+  }
+
+  var document: Document {
+    .versioned([
+      "changes": .list(
+        items.map { item in
+          .object([
+            "key": .string(item.key.text), "removed": .bool(item.new == nil),
+            "value": item.new.map { .value($0) },
+          ])
+        }),
+      "joined": change.isJoined ? .bool(true) : nil,
+      "reason": .string(change.reason.rawValue),
+    ])
+  }
+}
+
+/// The report of `kith history`.
+struct HistoryReport: Sendable {
+  var store: String
+  /// Newest first.
+  var values: [KeyValueStore.PastValue]
+  /// Has the devices' names.
+  var status: NodeStatus
+
+  func text(_ style: Style) -> String {
+    var table = Table([
+      ("NO", .right), ("KEY", .cut), ("UNTIL", .left), ("ENDED BY", .cut), ("VALUE", .cut),
+    ])
+    for past in values {
+      table.add([
+        Table.Cell("\(past.number)"), Table.Cell(Columns.printable(past.key.text), .strong),
+        Table.Cell(Moment.text(past.endedMilliseconds)),
+        Table.Cell(past.endedBy.map { status.name(of: $0) } ?? "the quota"),
+        past.value.map {
+          Table.Cell(Columns.printable(ValueText.text($0), limit: style.columns ?? .max))
+        }
+          ?? Table.Cell("was missing", .faint),
+      ])
+    }
+    return table.text(style)
+  }
+
+  var document: Document {
+    .versioned([
+      "store": .string(store),
+      "values": .list(
+        values.map { past in
+          .object([
+            "endedBy": past.endedBy.map { .string($0.hex) },
+            "endedMilliseconds": .int(past.endedMilliseconds), "key": .string(past.key.text),
+            "number": .int(past.number), "type": past.value.map { .string($0.typeName) },
+            "value": past.value.map { .value($0) },
+          ])
+        }),
     ])
   }
 }

@@ -1,4 +1,5 @@
 package import Kith
+import KithCore
 
 /// The output of `kith export`: devices that show the same values export the same bytes.
 package struct ExportDocument: Sendable {
@@ -26,5 +27,45 @@ package struct ExportDocument: Sendable {
     .versioned([
       "format": .string(Self.format), "store": .string(store), "values": members,
     ])
+  }
+}
+
+/// A store as `dconf load /` reads it: sections and keys in the order of their UTF-8 bytes.
+struct DconfDocument {
+  /// Without a final line feed.
+  let text: String
+  /// The keys that dconf cannot have.
+  let skipped: [String]
+  /// The keys whose types are a guess by their values.
+  let guessed: [String]
+
+  init(entries: [(key: String, value: PropertyListValue)], forms: [Key: PropertyListValue]) {
+    var sections: [Key: [String]] = [:]
+    var (skipped, guessed): ([String], [String]) = ([], [])
+    for (key, value) in entries {
+      guard let (section, name) = Self.path(of: key) else {
+        skipped.append(key)
+        continue
+      }
+      let known = forms[Key(key)].flatMap { GVariantText.text(value, as: $0) }
+      if known == nil, !GVariantText.isDefault(value) { guessed.append(key) }
+      sections[Key(section), default: []].append("\(name)=\(known ?? GVariantText.text(value))")
+    }
+    (self.skipped, self.guessed) = (skipped, guessed)
+    text = sections.sorted { $0.key < $1.key }.map { section, lines in
+      (["[\(section.text.isEmpty ? "/" : section.text)]"] + lines).joined(separator: "\n")
+    }
+    .joined(separator: "\n\n")
+  }
+
+  /// Nil if ``ImportedFile`` would not read the key back.
+  private static func path(of key: String) -> (section: String, name: String)? {
+    let parts = key.split(separator: "/", omittingEmptySubsequences: false)
+    guard let name = parts.last, parts.allSatisfy({ !$0.isEmpty }),
+      key.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }),
+      !name.contains("="), !"#;[".contains(name[name.startIndex]),
+      name.first?.isWhitespace == false, name.last?.isWhitespace == false
+    else { return nil }
+    return (parts.dropLast().joined(separator: "/"), String(name))
   }
 }

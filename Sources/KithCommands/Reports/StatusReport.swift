@@ -1,4 +1,6 @@
+import ArgumentParser
 import Kith
+package import KithCore
 import KithTerminal
 
 struct StatusReport: Equatable, Sendable {
@@ -76,4 +78,201 @@ struct StatusReport: Equatable, Sendable {
   }
 
   var document: Document { .versioned(.of(status)) }
+}
+
+extension NodeStatus {
+  /// A longer silence is unusual: a device sends something at least every 30 s. In milliseconds.
+  private static let longestPause: UInt64 = 40_000
+
+  var others: [Device] { members.filter { !$0.isThisDevice } }
+
+  func name(of device: DeviceID, limit: Int = .max) -> String {
+    Columns.printable(plainName(of: device), limit: limit)
+  }
+
+  /// As the device gave it, which may hold control characters.
+  func plainName(of device: DeviceID) -> String {
+    devices.first { $0.id == device }?.name ?? String(device.hex.prefix(16))
+  }
+
+  func session(with device: Device) -> Peer? { peers.last { $0.device == device.id } }
+
+  /// Milliseconds since a connected device was last heard, if unusually many.
+  func silence(of device: Device, now: UInt64) -> UInt64? {
+    guard session(with: device) != nil, let seen = device.lastSeenMilliseconds else { return nil }
+    let silence = now - min(seen, now)
+    return silence > Self.longestPause ? silence : nil
+  }
+
+  /// Whether it exchanges stores, and was heard lately.
+  func isConnected(to device: Device, now: UInt64) -> Bool {
+    session(with: device)?.isExchanging == true && silence(of: device, now: now) == nil
+  }
+
+  /// Whether storage for which no device has to be met can be used.
+  var hasCarrier: Bool { carriers.contains { $0.problem == nil } }
+
+  /// How many of the other devices are connected.
+  func connection(now: UInt64) -> String {
+    guard isRunning else { return "no node runs, so no device is connected; start it: kith run" }
+    let connected = others.count { isConnected(to: $0, now: now) }
+    return "\(Format.count(connected)) of \(Format.count(others.count)) connected"
+  }
+
+  func state(of device: Device, now: UInt64) -> (text: String, tone: Style.Tone) {
+    if device.isThisDevice { return ("this device", .plain) }
+    if session(with: device)?.isExchanging == true {
+      guard let silence = silence(of: device, now: now) else { return ("connected", .good) }
+      return ("silent for \(silence / 1_000) s", .warning)
+    }
+    guard device.isConnected else { return ("away", .faint) }
+    return clock.differences.contains { $0.device == device.id }
+      ? ("clocks differ", .bad) : ("connected, not exchanging", .warning)
+  }
+}
+
+extension NodeStatus {
+  /// Says how many writes made while nobody was signed in did not get into the account; nil: none.
+  package var unshownNotice: String? {
+    let refusing = stores.filter { $0.refusals > 0 }
+    guard !refusing.isEmpty else { return nil }
+    let count = Format.count(refusing.reduce(0) { $0 + $1.refusals }, "write")
+    let commands = refusing.map { store in
+      let name = store.identifier.rawValue
+      return name == StoreOptions.usual ? "kith unshown" : "kith unshown --store \(name)"
+    }
+    return
+      "\(count) of this host did not get into the account, which has values of the same keys, or "
+      + "no room. See: \(commands.map { Columns.printable($0) }.joined(separator: ", "))"
+  }
+}
+
+extension NodeStatus.Problem {
+  var isOfClocks: Bool { code == .clocksDiffer || code == .dataAhead }
+}
+
+extension NodeStatus.Device {
+  package var document: Document {
+    .object(["fingerprint": .string(fingerprint), "id": .string(id.hex), "name": .string(name)])
+  }
+}
+
+extension NodeStatus.Store {
+  private static let most = Limits.authorBytes
+
+  var missingText: String {
+    guard let missing, missing.rows > 0 else { return "it is not known how much" }
+    return Format.count(missing.rows, "damaged row")
+  }
+
+  func remarks(_ name: (DeviceID) -> String) -> String {
+    var remarks: [String] = []
+    if missing != nil { remarks.append("damaged, missing (\(missingText))") }
+    if drafts > 0 { remarks.append("\(Format.count(drafts, "write")) to publish") }
+    if hiddenKeys > 0 { remarks.append("\(Format.count(hiddenKeys)) hidden") }
+    if refusals > 0 { remarks.append("\(Format.count(refusals)) refused") }
+    if quarantined > 0 { remarks.append("\(Format.count(quarantined)) quarantined") }
+    if isOverLimit {
+      remarks.append("this device wrote more than others keep of one (\(Format.bytes(Self.most)))")
+    }
+    if !authorsOverLimit.isEmpty {
+      remarks.append(
+        "too much of \(authorsOverLimit.map(name).sorted().joined(separator: ", ")): the newest is "
+          + "not taken")
+    }
+    if !policyMismatches.isEmpty {
+      remarks.append(
+        "limits differ on \(policyMismatches.map(name).sorted().joined(separator: ", "))")
+    }
+    return remarks.joined(separator: ", ")
+  }
+}
+
+/// The verdict of `kith status --check`.
+struct StatusCheck: Equatable, Sendable {
+  /// Parts of a sentence; empty: all is well.
+  private(set) var problems: [String] = []
+  private var connection = ""
+  private var connected = 0
+  private var others = 0
+
+  /// The node could not be asked.
+  init(failure: String) { problems = [Self.phrase(failure)] }
+
+  /// `peers`: how many devices must be connected; nil: one, unless there is no other device or a
+  /// carrier works. `behind`: how many milliseconds a device may lack something; nil: any time.
+  init(_ status: NodeStatus, peers: Int?, behind: UInt64?, nowMilliseconds now: UInt64) {
+    guard status.account != nil else {
+      problems = ["nobody is signed in here; \(CommonOptions.signingIn)"]
+      return
+    }
+    others = status.others.count
+    connected = status.others.count { status.isConnected(to: $0, now: now) }
+    connection =
+      others == 0 ? "the account has no other device yet" : status.connection(now: now)
+    problems = status.problems.map { Self.phrase($0.description) }
+    let wanted = peers ?? (others == 0 || status.hasCarrier ? 0 : 1)
+    if connected < wanted {
+      problems.append(connection + (wanted > 1 ? ", and \(wanted) are wanted" : ""))
+    }
+    for carrier in status.carriers {
+      guard let problem = carrier.problem else { continue }
+      problems.append("\(Columns.printable(carrier.location)): \(Self.phrase(problem))")
+    }
+    if let behind {
+      let late = status.others.compactMap { device in
+        device.behindSinceMilliseconds.map { (name: device.name, since: $0) }
+      }
+      .filter { now > $0.since && now - $0.since >= behind }
+      .sorted { ($0.since, $0.name) < ($1.since, $1.name) }
+      if !late.isEmpty {
+        let names = late.map { device in
+          let since = Format.ago(device.since, now: now)
+          return "\(Columns.printable(device.name, limit: 64)) (since \(since))"
+        }
+        problems.append("behind: \(names.joined(separator: ", "))")
+      }
+    }
+  }
+
+  /// A sentence as a part of another.
+  private static func phrase(_ sentence: String) -> String {
+    let text = Columns.printable(sentence)
+    return String(text.hasSuffix(".") ? text.dropLast() : text[...])
+  }
+
+  func text(_ style: Style) -> String {
+    problems.isEmpty
+      ? style(.good, "ok: \(connection)")
+      : style(.bad, "problem: \(problems.joined(separator: "; "))")
+  }
+
+  var document: Document {
+    .versioned([
+      "connected": .int(connected), "healthy": .bool(problems.isEmpty), "others": .int(others),
+      "problems": .strings(problems),
+    ])
+  }
+}
+
+/// A time as people write it: `90s`, `30m`, `1h` or `2d`; a number alone counts seconds.
+struct TimeSpan: ExpressibleByArgument, Equatable {
+  let milliseconds: UInt64
+
+  init?(argument: String) {
+    let digits = argument.prefix { $0.isASCII && $0.isNumber }
+    let seconds: UInt64? =
+      switch argument.dropFirst(digits.count) {
+      case "", "s": 1
+      case "m", "min": 60
+      case "h": 3_600
+      case "d": 86_400
+      default: nil
+      }
+    // Up to 10 years.
+    guard let seconds, let number = UInt64(digits), number <= 315_360_000 / seconds else {
+      return nil
+    }
+    milliseconds = number * seconds * 1_000
+  }
 }

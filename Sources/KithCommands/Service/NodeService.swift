@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Kith
 import KithTerminal
 
 /// The service that runs a node: its unit's file, and systemd's word on it.
@@ -143,5 +144,122 @@ struct NodeService {
     let text = String(decoding: bytes, as: UTF8.self)
       .trimmingCharacters(in: .whitespacesAndNewlines)
     return (process.terminationStatus == 0, text)
+  }
+}
+
+/// A service manager such as systemd: sd_notify(3). Each message is one datagram to the Unix-domain
+/// socket in `NOTIFY_SOCKET`; the service ignores its loss.
+struct ServiceManager: Sendable {
+  static let variable = "NOTIFY_SOCKET"
+
+  private let path: [UInt8]
+
+  /// Nil if no manager wants messages.
+  init?(environment: [String: String]) {
+    guard let name = environment[Self.variable], name.hasPrefix("/") || name.hasPrefix("@") else {
+      return nil
+    }
+    var bytes = Array(name.utf8)
+    // An abstract address: unix(7).
+    if bytes[0] == UInt8(ascii: "@") { bytes[0] = 0 }
+    path = bytes
+  }
+
+  func tellReady(_ status: String) { tell("READY=1\nSTATUS=\(status)\n") }
+
+  func tellStopping() { tell("STOPPING=1\nSTATUS=stopping\n") }
+
+  private func tell(_ text: String) {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    guard path.count < MemoryLayout.size(ofValue: address.sun_path) else { return }
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
+    let size = socklen_t(
+      (MemoryLayout.offset(of: \sockaddr_un.sun_path) ?? 2) + path.count + (path[0] == 0 ? 0 : 1))
+    let descriptor = socket(
+      AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    let bytes = Array(text.utf8)
+    _ = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        sendto(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL), $0, size)
+      }
+    }
+  }
+}
+
+extension CommonOptions {
+  /// The service of this directory's node.
+  func service(isOfHost: Bool) throws -> NodeService {
+    let environment = ProcessInfo.processInfo.environment
+    var unit = ServiceUnit(isOfHost: isOfHost)
+    unit.program = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().path
+    if isOfHost {
+      if let directory { unit.directory = Self.exactly(directory).path }
+      try Self.checkHost(unit)
+    } else {
+      // Services have neither KITH_DIRECTORY nor XDG_DATA_HOME.
+      let usual = Self.directory(
+        option: nil, environment: environment.filter { $0.key == "HOME" })
+      unit.directory = directoryURL.path == usual.path ? "" : directoryURL.path
+    }
+    return NodeService(unit, environment: environment)
+  }
+
+  private static func checkHost(_ unit: ServiceUnit) throws(CommandFailure) {
+    let name = unit.directory.dropFirst(ServiceUnit.hostDirectories.count)
+    guard unit.directory.hasPrefix(ServiceUnit.hostDirectories), !name.isEmpty,
+      name.allSatisfy({ $0.isLetter || $0.isNumber || "-_.".contains($0) }), !name.hasPrefix(".")
+    else {
+      throw CommandFailure(
+        .refused,
+        "\(unit.directory): the host's node has its directory right below "
+          + "\(ServiceUnit.hostDirectories); leave --directory out, or pass --user")
+    }
+  }
+
+  /// Ends the commands that make a device: installs the person's service if the person agrees, or
+  /// says how to start the node.
+  func offerService() {
+    do {
+      if let service = try wantedService() {
+        try service.install(force: false, starts: true)
+        return console.talk(
+          service.lingers
+            ? "The node runs, also while you are not logged in."
+            : "The node runs while you are logged in. To have it run always: loginctl enable-linger"
+        )
+      }
+    } catch {
+      console.warn(CommandFailure(error)?.message ?? "\(error)")
+    }
+    console.talk("Start the node with: kith run, or as a service of systemd: kith service install")
+  }
+
+  /// Ends the commands that remove an account: names the services whose node has none left.
+  func warnOfServices() {
+    for isOfHost in [false, true] {
+      guard let service = try? service(isOfHost: isOfHost),
+        !isOfHost || service.unit.directory == directoryURL.path, service.startsNode
+      else { continue }
+      console.talk(
+        "No account is left here, so the service \(service.unit.name) fails when it starts again. "
+          + "Unless you sign in, remove it: "
+          + (isOfHost ? "sudo kith service remove --system" : "kith service remove --user"))
+    }
+  }
+
+  /// Nil unless there is a terminal, systemd, no passphrase and no enabled unit yet, and the person
+  /// agrees.
+  private func wantedService() throws -> NodeService? {
+    guard !json, !quiet, Terminal.hasInput, Terminal.hasTalk,
+      try !Node.isUnderPassphrase(directory: accountDirectory())
+    else { return nil }
+    let service = try service(isOfHost: false)
+    guard !service.isOwn, service.state?.isEnabled == false,
+      Confirmation.isGiven("Run the node as a service of systemd from now on?", console)
+    else { return nil }
+    return service
   }
 }

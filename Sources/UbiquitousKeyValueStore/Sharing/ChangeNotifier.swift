@@ -1,5 +1,8 @@
 #if !canImport(Darwin)
+  internal import Dispatch
+  internal import Foundation
   internal import Kith
+  internal import Synchronization
 
   /// Turns a store's events into notifications. It keeps no object of the class alive.
   struct ChangeNotifier: Sendable {
@@ -64,6 +67,119 @@
       for await account in backend.accountUpdates {
         if last != account { await poster.postIdentityChange() }
         last = account
+      }
+    }
+  }
+
+  struct Notice: Equatable, Sendable {
+    /// One of Apple's constants.
+    var reason: Int
+    /// In order.
+    var keys: [String]
+  }
+
+  extension Notice {
+    /// Makes one notice for each reason, in order of first occurrence, but a first sync before a
+    /// change of the account: programs unite their values with the store's at the one, and read the
+    /// store again at the other. Its keys are those of changed values and of lost writes.
+    static func joining(_ changes: [KeyValueStore.Change]) -> [Notice] {
+      var reasons: [Int] = []
+      var keys: [Int: Set<KeyValueStore.Key>] = [:]
+      for change in changes {
+        let reason = reason(change.reason)
+        if keys[reason] == nil { reasons.append(reason) }
+        keys[reason, default: []].formUnion(change.keys + change.superseded)
+      }
+      if let account = reasons.firstIndex(of: NSUbiquitousKeyValueStoreAccountChange),
+        let sync = reasons.firstIndex(of: NSUbiquitousKeyValueStoreInitialSyncChange),
+        account < sync
+      {
+        reasons.swapAt(account, sync)
+      }
+      return reasons.map { reason in
+        Notice(reason: reason, keys: (keys[reason] ?? []).sorted().map(\.text))
+      }
+    }
+
+    private static func reason(_ reason: KeyValueStore.ChangeReason) -> Int {
+      switch reason {
+      case .ownWrite, .externalChange: NSUbiquitousKeyValueStoreServerChange
+      case .initialSyncChange: NSUbiquitousKeyValueStoreInitialSyncChange
+      case .quotaViolationChange: NSUbiquitousKeyValueStoreQuotaViolationChange
+      case .accountChange: NSUbiquitousKeyValueStoreAccountChange
+      }
+    }
+  }
+
+  /// Posts notifications one after the other, on its own queue.
+  ///
+  /// On Linux an observer with `queue: .main` blocks the poster until the main thread has time. So
+  /// it holds no lock, and `synchronize()` never waits for it.
+  final class NotificationPoster: Sendable {
+    /// Further keys are only logged.
+    static let refusedKeysLimit = 1_024
+
+    private struct Weak {
+      weak var object: NSUbiquitousKeyValueStore?
+    }
+
+    private struct Refused {
+      var keys: [String] = []
+      var isScheduled = false
+    }
+
+    private let queue = DispatchQueue(label: "kith.ubiquitous-key-value-store.notifications")
+    /// In the order in which they were made.
+    private let objects = Mutex<[Weak]>([])
+    private let refused = Mutex(Refused())
+
+    /// Adds an object on the data, held weakly, which gets the notifications.
+    func add(_ object: NSUbiquitousKeyValueStore) {
+      objects.withLock { objects in
+        objects.removeAll { $0.object == nil }
+        objects.append(Weak(object: object))
+      }
+    }
+
+    /// Returns once all observers were called.
+    func post(_ notice: Notice) async {
+      await queue.run { self.postNow(notice) }
+    }
+
+    /// Returns once all observers were called.
+    func postIdentityChange() async {
+      await queue.run {
+        NotificationCenter.default.post(name: .NSUbiquityIdentityDidChange, object: nil)
+      }
+    }
+
+    /// Posts soon that a write was refused, joined with others that wait.
+    func refuse(_ key: String) {
+      let isFirst = refused.withLock { refused in
+        if refused.keys.count < Self.refusedKeysLimit, !refused.keys.contains(key) {
+          refused.keys.append(key)
+        }
+        defer { refused.isScheduled = true }
+        return !refused.isScheduled
+      }
+      guard isFirst else { return }
+      queue.async { [self] in
+        let keys = refused.withLock { refused in
+          defer { refused = Refused() }
+          return refused.keys
+        }
+        postNow(Notice(reason: NSUbiquitousKeyValueStoreQuotaViolationChange, keys: keys))
+      }
+    }
+
+    private func postNow(_ notice: Notice) {
+      for object in objects.withLock({ $0.compactMap(\.object) }) {
+        NotificationCenter.default.post(
+          name: NSUbiquitousKeyValueStore.didChangeExternallyNotification, object: object,
+          userInfo: [
+            NSUbiquitousKeyValueStoreChangeReasonKey: NSNumber(value: notice.reason),
+            NSUbiquitousKeyValueStoreChangedKeysKey: notice.keys,
+          ])
       }
     }
   }

@@ -1,0 +1,148 @@
+import Foundation
+import Glibc
+import KithTerminal
+
+/// Reads a file, a pipe, or standard input for `-`.
+enum InputText {
+  /// Bounds the bytes of an endless stream in memory.
+  static let limit = 64 << 20
+  /// Bytes of a line from standard input.
+  static let lineLimit = 64 << 10
+
+  static func data(of name: String) throws(CommandFailure) -> Data {
+    if name == "-" { return try read(STDIN_FILENO, name: shown(name)) }
+    let file = open(name, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { throw failure(name, errno) }
+    defer { close(file) }
+    return try read(file, name: name)
+  }
+
+  /// Drops the final line feed, which shells add.
+  static func text(of name: String) throws(CommandFailure) -> String {
+    guard var text = String(validating: try data(of: name), as: UTF8.self) else {
+      throw CommandFailure(.refused, "the input is not valid UTF-8; give data with --type data")
+    }
+    if text.hasSuffix("\r\n") || text.hasSuffix("\n") { text.removeLast() }
+    return text
+  }
+
+  /// Returns the first line that is not blank, trimmed. Reads standard input only as far as needed.
+  static func line(of name: String) throws(CommandFailure) -> String {
+    if name == "-" {
+      while let line = try lineOfStandardInput() {
+        let trimmed = line.trimmingCharacters(in: .whitespacesAndNewlines)
+        if !trimmed.isEmpty { return trimmed }
+      }
+    } else {
+      let lines = try text(of: name).split(whereSeparator: \.isNewline)
+      let trimmed = lines.map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
+      if let line = trimmed.first(where: { !$0.isEmpty }) { return line }
+    }
+    throw CommandFailure(.refused, "\(shown(name)) is empty")
+  }
+
+  /// Returns the next line of standard input, even an empty one; nil at the end.
+  static func answer() throws(CommandFailure) -> String? {
+    try lineOfStandardInput()?.trimmingCharacters(in: .newlines)
+  }
+
+  /// Returns a line with its line feed; nil at the end.
+  private static func lineOfStandardInput() throws(CommandFailure) -> String? {
+    var line: [UInt8] = []
+    while line.count < lineLimit, line.last != UInt8(ascii: "\n"),
+      let byte = try some(of: STDIN_FILENO, shown("-"), limit: 1).first
+    {
+      line.append(byte)
+    }
+    return line.isEmpty ? nil : String(decoding: line, as: UTF8.self)
+  }
+
+  /// Returns bytes of standard input as soon as there are some; none at the end, or once the
+  /// writing end of `stop` is closed.
+  static func available(until stop: Pipe) throws(CommandFailure) -> [UInt8] {
+    while true {
+      var waiting = [STDIN_FILENO, stop.fileHandleForReading.fileDescriptor].map {
+        pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+      }
+      guard poll(&waiting, nfds_t(waiting.count), -1) > 0 else { continue }
+      return waiting[1].revents != 0 ? [] : try some(of: STDIN_FILENO, shown("-"))
+    }
+  }
+
+  private static func read(_ file: Int32, name: String) throws(CommandFailure) -> Data {
+    var data = Data()
+    while data.count <= limit {
+      let bytes = try some(of: file, name)
+      if bytes.isEmpty { return data }
+      data.append(contentsOf: bytes)
+    }
+    throw CommandFailure(.refused, "\(name): has more than \(Format.bytes(limit))")
+  }
+
+  /// Returns bytes as soon as there are some; none at the end.
+  private static func some(
+    of file: Int32, _ name: String, limit: Int = 1 << 16
+  ) throws(CommandFailure) -> [UInt8] {
+    var buffer = [UInt8](repeating: 0, count: limit)
+    while true {
+      let count = Glibc.read(file, &buffer, limit)
+      if count >= 0 { return Array(buffer[..<count]) }
+      switch errno {
+      case EINTR: continue
+      case EAGAIN:
+        var waiting = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
+        _ = poll(&waiting, 1, -1)
+      case let code: throw failure(name, code)
+      }
+    }
+  }
+
+  private static func failure(_ name: String, _ code: Int32) -> CommandFailure {
+    let reason =
+      switch code {
+      case ENOENT: "there is no such file"
+      case EACCES: "permission denied"
+      case EISDIR: "this is a directory; name a file"
+      case EBADF, EINVAL: "it is closed; pipe something in"
+      default: String(cString: strerror(code))
+      }
+    return CommandFailure(.failure, "\(name): \(reason)")
+  }
+
+  private static func shown(_ name: String) -> String { name == "-" ? "standard input" : name }
+}
+
+enum Confirmation {
+  /// Throws if no person can be asked. `isSure`: nobody is to be. `purpose` follows `--yes`.
+  static func demandPerson(
+    unless isSure: Bool, _ purpose: String = ""
+  ) throws(CommandFailure) {
+    guard isSure || Terminal.hasInput else {
+      throw CommandFailure(.refused, "standard input is no terminal; pass --yes\(purpose)")
+    }
+  }
+
+  /// Throws unless the person agrees.
+  static func demand(
+    _ question: String, unless isSure: Bool, _ console: Console
+  ) throws(CommandFailure) {
+    try demandPerson(unless: isSure)
+    guard isSure || isGiven(question, console) else {
+      throw CommandFailure(.refused, "nothing was done")
+    }
+  }
+
+  /// Every answer but yes is no.
+  static func isGiven(_ question: String, _ console: Console) -> Bool {
+    let answer = answer(to: question + " [y/N] ", console)?.lowercased()
+    return answer == "y" || answer == "yes"
+  }
+
+  /// Returns the trimmed line; nil at the end of input. Drops input typed before the question.
+  static func answer(to question: String, _ console: Console) -> String? {
+    _ = tcflush(STDIN_FILENO, TCIFLUSH)
+    console.prompt(Columns.coloured(question))
+    let line = (try? InputText.answer()) ?? nil
+    return line?.trimmingCharacters(in: .whitespaces)
+  }
+}
