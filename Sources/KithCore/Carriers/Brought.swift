@@ -77,10 +77,13 @@ struct Brought {
 
   /// Whether the objects bring all that another object has. `opensForAll`: objects have the records
   /// and boxes.
+  ///
+  /// This device's own data of limits that it had before is brought under those that it has now:
+  /// devices with the old ones get nothing of it in a session either.
   func bring(_ body: ObjectBody, opensForAll: Bool) -> Bool {
     let hasParts = body.parts.allSatisfy { part in
-      guard let own = reader.stores[part.store], own.policy == part.have.policy,
-        reaches(part)
+      guard let own = reader.stores[part.store],
+        own.policy == part.have.policy || body.author == reader.device, reaches(part)
       else { return false }
       return !own.isTold(by: part)
         || tells(part.store, fromNothing: part.isFromNothing, isBelow: part.have.isBelow)

@@ -151,7 +151,8 @@ struct CarrierObjectsTests {
       body.rosterDigest = records
       return body
     }
-    var limits = body(2, level: 0)
+    var (own, limits) = (body(2, level: 0), body(2, level: 0, by: fixture.second))
+    own.parts[0].have.policy.keys -= 1
     limits.parts[0].have.policy.keys -= 1
     let old = fixture.epoch
     let cases: [(String, ObjectBody, [ObjectBody], EpochKeys, isDeleted: Bool)] = [
@@ -174,7 +175,9 @@ struct CarrierObjectsTests {
         "a later one has the records", body(2, level: 0, records: roster),
         [body(2, records: roster)], old, true
       ),
-      ("it has other limits", limits, [body(2)], old, false),
+      ("its author has other limits", limits, [body(2)], old, false),
+      ("this device had other limits", own, [body(2)], old, true),
+      ("this device had other limits, and more", own, [body(1)], old, false),
       ("a revoked device's", body(9, by: fixture.revoked), [], old, true),
       ("an older epoch's", body(2, level: 9), [body(2, under: newest)], newest, false),
       (
