@@ -100,6 +100,8 @@ struct CarrierObjects: Sendable {
     var body: ObjectBody
     /// Those of its parts that count.
     var parts: [ObjectBody.Part]
+    /// Since when it is known to listings; the end of time if none showed it yet.
+    var seenSince = UInt64.max
 
     var rank: ObjectBody.Rank { body.rank(name) }
   }
@@ -117,7 +119,8 @@ struct CarrierObjects: Sendable {
       else { return nil }
       return Counted(
         name: name, body: body,
-        parts: body.parts.filter { !left.contains($0.store) && reader.counts($0) })
+        parts: body.parts.filter { !left.contains($0.store) && reader.counts($0) },
+        seenSince: object.seenSince ?? .max)
     }.sorted { $1.rank < $0.rank }
   }
 

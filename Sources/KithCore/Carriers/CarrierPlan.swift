@@ -52,16 +52,26 @@ struct CarrierPlan {
   }
 
   /// The stores of which an object has this device's vector and another state, unless one from
-  /// nothing has this device's. All of them is put.
+  /// nothing that was seen after it has this device's. All of them is put.
+  ///
+  /// One that was there before may lack what it tells: it did not help that other author.
   private static func odd(
     _ objects: [CarrierObjects.Counted], _ reader: CarrierReader
   ) -> Set<StoreIdentifier> {
-    let parts = objects.flatMap(\.parts)
-    return Set(parts.lazy.filter(reader.isOdd).map(\.store)).filter { store in
-      !parts.contains {
-        $0.store == store && $0.isFromNothing && reader.stores[store]?.isTold(by: $0) == true
+    var (odd, told): ([StoreIdentifier: UInt64], [StoreIdentifier: UInt64]) = ([:], [:])
+    for object in objects {
+      for part in object.parts {
+        if reader.isOdd(part) {
+          odd[part.store] = max(odd[part.store] ?? 0, object.seenSince)
+        } else if part.isFromNothing, reader.stores[part.store]?.isTold(by: part) == true {
+          told[part.store] = max(told[part.store] ?? 0, object.seenSince)
+        }
       }
     }
+    return Set(
+      odd.filter { store, since in
+        told[store].map { $0 != .max && $0 <= since } ?? true
+      }.keys)
   }
 
   private mutating func fill(

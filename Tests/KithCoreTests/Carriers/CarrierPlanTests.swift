@@ -39,11 +39,14 @@ struct CarrierPlanTests {
     return body
   }
 
+  /// The objects were seen in this order.
   func plan(
     _ bodies: [ObjectBody], _ author: ObjectAuthor, mayTell: Bool = false, isAsked: Bool = false
   ) -> CarrierPlan? {
     var (fixture, objects) = (fixture, CarrierObjects())
-    for body in bodies { objects[fixture.name()] = fixture.known(body) }
+    for (time, body) in bodies.enumerated() {
+      objects[fixture.name()] = fixture.known(body, seenSince: UInt64(time))
+    }
     return CarrierPlan(
       objects.counting(for: author.reader), [], author, mayTell: mayTell, isAsked: isAsked)
   }
@@ -63,6 +66,10 @@ struct CarrierPlanTests {
       (
         "another state, and this one from nothing",
         [body(3, digest: another), body(3, digest: digest)], true, nil, nil
+      ),
+      (
+        "this one from nothing, and then another state",
+        [body(3, digest: digest), body(3, level: 1, digest: another)], false, 0, false
       ),
       (
         "another state, and this one not from nothing",
