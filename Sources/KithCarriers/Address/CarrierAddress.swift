@@ -1,4 +1,4 @@
-import Kith
+package import Kith
 
 /// The storage that a carrier uses: its kind, and its path or URL.
 ///

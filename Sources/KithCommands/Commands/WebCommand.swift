@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 import Glibc
-import Kith
+package import Kith
 import KithTerminal
 package import ServiceLifecycle
 import Synchronization

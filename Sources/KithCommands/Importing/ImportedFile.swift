@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 package import Kith
 import KithCore
 

@@ -1,4 +1,4 @@
-import Kith
+package import Kith
 import KithTerminal
 
 package struct AccountsReport: Equatable, Sendable {

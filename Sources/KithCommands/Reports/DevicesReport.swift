@@ -1,4 +1,4 @@
-import Kith
+package import Kith
 import KithCore
 import KithTerminal
 

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import Kith
+package import Kith
 import KithStorage
 import KithTerminal
 

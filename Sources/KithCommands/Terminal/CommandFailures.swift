@@ -1,6 +1,6 @@
 import Foundation
-import Kith
-import KithTerminal
+package import Kith
+package import KithTerminal
 
 extension CommandFailure {
   /// Nil for errors of the command line itself.
