@@ -1,5 +1,5 @@
 package import Kith
-import KithCore
+package import KithCore
 import KithTerminal
 
 struct DevicesReport: Equatable, Sendable {
