@@ -1,6 +1,6 @@
 import Foundation
-import KithTestSupport
 import KithTesting
+import KithTestSupport
 import Synchronization
 import Testing
 

@@ -1,6 +1,8 @@
 import Foundation
 import Kith
+import KithCarriers
 import KithTerminal
+import KithTestSupport
 import Testing
 
 @testable import KithCommands
@@ -263,5 +265,88 @@ struct ParsingTests {
       #expect(script.contains("The device'\\''s directory; see kith --help.]:path:_files -/"))
       #expect(script.contains(":file:_files'"))
     }
+  }
+}
+
+@Suite struct CarrierCredentialsTests {
+  @Test(arguments: [
+    ("me\nsecret", "a user and a password"), ("me\nsecret\n", "a user and a password"),
+    ("me\n\n", "a user and a password"), ("token", "a token"), ("token\n", "a token"),
+    ("", "no credentials"),
+  ])
+  func `a file keeps the form that it has, also with an empty password`(
+    file: String, form: String
+  ) throws {
+    let directory = try TestDirectory()
+    let path = directory.child("credentials")
+    try Data(file.utf8).write(to: URL(filePath: path))
+    let options = try CarrierCredentialsOptions.parse(["--credentials-file", path])
+    let address = try CarrierAddress(.webdav, "https://cloud.example/")
+    let text = try #require(try options.text(for: address, Console()))
+    #expect("\(try CarrierCredentials(parsing: Array(text.utf8), for: .webdav))" == form)
+  }
+}
+
+@Suite("Folders for media that may not be mounted")
+struct FolderSiteTests {
+  private static let mounts = """
+    21 1 8:1 / / rw - ext4 /dev/sda1 rw
+    30 21 0:40 / /mnt/nas rw - nfs4 nas:/kith rw
+    31 21 0:41 / /media/me/My\\040Stick rw - vfat /dev/sdb1 rw
+    32 21 0:42 / /net rw - autofs systemd-1 rw
+    33 32 0:43 / /net/server rw - nfs4 server:/ rw
+    """
+  private static let fstab = """
+    # <file system> <mount point> <type>
+    UUID=1 / ext4 defaults 0 1
+    nas:/kith /mnt/nas nfs4 defaults 0 0
+    nas:/more /srv/more nfs4 noauto 0 0
+    """
+
+  private static func warning(_ path: String) -> String? {
+    FolderSite.warning(path, mounts: mounts, fstab: fstab)
+  }
+
+  @Test(arguments: [
+    "/mnt/nas/kith", "/mnt/nas", "/media/me/My Stick/kith", "/net/server/kith", "/home/me/Sync",
+    "/srv/other", "/mntx/kith",
+  ])
+  func `a mounted folder, and one elsewhere, is used without a question`(path: String) {
+    #expect(Self.warning(path) == nil)
+  }
+
+  @Test(arguments: [
+    ("/mnt/nsa/kith", "nothing is mounted there"), ("/mnt", "nothing is mounted there"),
+    ("/mnt/nasx", "nothing is mounted there"), ("/media/me/Stick", "nothing is mounted there"),
+    ("/srv/more/kith", "at /srv/more"), ("/net/other/kith", "automounter"),
+  ])
+  func `a folder where nothing is mounted is asked about`(path: String, word: String) {
+    #expect(Self.warning(path)?.contains(word) == true, "\(Self.warning(path) ?? "nil")")
+  }
+
+  @Test func `a host that does not tell its mounts is trusted`() {
+    #expect(FolderSite.warning("/mnt/nas", mounts: nil, fstab: nil) == nil)
+  }
+}
+
+@Suite("Lines of a batch")
+struct BatchLinesTests {
+  @Test func `come whole, however they arrive`() {
+    var lines = BatchLines()
+    #expect(lines.take(Array("a".utf8)) == [])
+    #expect(lines.take(Array("b\n\nc\nd".utf8)) == [Array("ab".utf8), [], Array("c".utf8)])
+    #expect(lines.end() == Array("d".utf8))
+    #expect(lines.end() == [])
+  }
+
+  @Test func `beyond the limit are dropped, and the next one is read`() {
+    let full = [UInt8](repeating: UInt8(ascii: "x"), count: BatchLines.limit)
+    var lines = BatchLines()
+    #expect(lines.take(full + [UInt8(ascii: "\n")]) == [full])
+    #expect(lines.take(full) == [])
+    #expect(lines.take(Array("x".utf8)) == [])
+    #expect(lines.take(Array("xx\nab\n".utf8)) == [nil, Array("ab".utf8)])
+    #expect(lines.take(full + full) == [])
+    #expect(lines.end() == nil)
   }
 }

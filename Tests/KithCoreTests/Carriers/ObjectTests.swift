@@ -106,3 +106,127 @@ struct ObjectTests {
     #expect(member.open(forged, named: name).facts == nil)
   }
 }
+
+/// The objects that a device puts in one turn, without a carrier.
+struct DepositTests {
+  let fixture: CarrierFixture
+  let mine: ChainID
+
+  init() throws {
+    fixture = try CarrierFixture()
+    mine = fixture.chain(fixture.creator)
+  }
+
+  /// An author of stores with so many change sets. An object ends after `most` of them.
+  func author(_ counts: [UInt64], most: Int = 9, _ reader: CarrierReader? = nil) -> ObjectAuthor {
+    var logs: [StoreIdentifier: ChangeSetLog] = [:]
+    for (store, count) in zip([fixture.store, TestWorld.store], counts) {
+      var log = ChangeSetLog()
+      for sequence in 1...count { log.insert(unsigned(sequence, of: mine)) }
+      _ = log.cover(mine, through: count)
+      logs[store] = log
+    }
+    return fixture.author(
+      reader ?? fixture.reader([:], empty: [TestWorld.store]), logs: logs,
+      objectBytes: most * unsigned(1, of: mine).weight)
+  }
+
+  /// A deposit of everything, with the records.
+  func deposit(_ author: ObjectAuthor) throws -> Deposit {
+    var all = author.reader
+    for (store, log) in author.logs { all.stores[store]?.vector = log.vector }
+    let planner = fixture.author(all, logs: author.logs)
+    let plan = CarrierPlan([], [], planner, mayTell: true, isAsked: false)
+    guard let plan else { throw BrokenFixture() }
+    return Deposit(plan, author)
+  }
+
+  func next(_ deposit: inout Deposit, _ author: ObjectAuthor, seed: Int = 0) -> Deposit.Next {
+    var (timeKeeper, entropy) = (author.reader.timeKeeper, SeededEntropy(seed: UInt64(seed)))
+    return deposit.next(by: author, clock: &timeKeeper, entropy: &entropy)
+  }
+
+  func objects(_ deposit: Deposit, _ author: ObjectAuthor) -> [OutboundObject] {
+    var (deposit, objects) = (deposit, [OutboundObject]())
+    while case .put(let object) = next(&deposit, author, seed: objects.count) {
+      objects.append(object)
+    }
+    return objects
+  }
+
+  /// The records are larger than an object may be here: they go last.
+  @Test(
+    arguments: [
+      ([1, 2], 3, [[[1], [1, 2]], []]), ([1, 2], 2, [[[1]], [[1, 2]], []]),
+      ([5], 2, [[[1, 2]], [[3, 4]], [[5]], []]),
+    ] as [([UInt64], Int, [[[UInt64]]])])
+  func `an object holds as many shares as fit, and a large share goes in pieces`(
+    counts: [UInt64], most: Int, brought: [[[UInt64]]]
+  ) throws {
+    let author = author(counts, most: most)
+    let objects = objects(try deposit(author), author)
+    #expect(objects.map { $0.batches.map { $0.changeSets.map(\.sequence) } } == brought)
+    let (bodies, last) = (objects.map(\.body), objects.count - 1)
+    #expect(objects.indices.filter { !objects[$0].records.isEmpty } == [last])
+    #expect(objects.indices.filter { !objects[$0].seal.boxes.isEmpty } == [last])
+    #expect(bodies.indices.filter { bodies[$0].rosterDigest != nil } == [last])
+    #expect(Set(bodies.map(\.level)).count == 1)
+    let isLarge = counts == [5]
+    #expect(bodies.map(\.isPiece) == bodies.indices.map { isLarge && $0 < 2 })
+    if isLarge { #expect(bodies[2].pieces == objects[..<2].map(\.name).sorted()) }
+    for part in bodies.flatMap(\.parts) {
+      #expect(part.have.vector[mine] != nil && part.have.digest != nil)
+    }
+  }
+
+  @Test func `an object with records opens for each member and the recovery key`() throws {
+    let author = author([1])
+    let object = try #require(objects(try deposit(author), author).last)
+    let sealed = SealedObject.seal(object.body.encoded(with: object.records), object.seal)
+    func open(_ keys: DeviceKeys) -> OpenedObject.Content {
+      ObjectOpener(
+        account: fixture.account, carrierKeys: fixture.carrierKeys, keys: keys, epochs: []
+      ).open(sealed, named: object.name).content
+    }
+    for keys in [fixture.creator, fixture.second] {
+      guard case .opened(let body, _) = open(keys) else { throw BrokenFixture() }
+      #expect(body == object.body)
+    }
+    guard case .foreign = open(fixture.revoked) else { throw BrokenFixture() }
+    // The recovery key alone leads to the keys, and opens the last box.
+    let outer = try #require(SealedObject.openOuter(sealed, with: fixture.carrierKeys))
+    #expect(outer.boxes.count == fixture.roster.sortedMembers.count + 1)
+    let recovery = fixture.fixture.recovery
+    #expect(CarrierKeys(recovery: recovery.boxPublicKey).place == fixture.carrierKeys.place)
+    let epoch = EpochKeys.open(
+      try #require(outer.boxes.last), of: outer.epoch, generation: 0, with: recovery.box)
+    #expect(epoch?.id == fixture.epoch.id)
+  }
+
+  @Test func `only what was under way is noted as put`() throws {
+    let author = author([1])
+    var deposit = try deposit(author)
+    guard case .put(let object) = next(&deposit, author) else { throw BrokenFixture() }
+    let noted = [fixture.carrierKeys, fixture.carrierKeys].map { _ in
+      deposit.stored(object.name, bytes: 5_000)
+    }
+    #expect(noted == [KnownObject(state: .taken(object.body, without: []), bytes: 5_000), nil])
+  }
+
+  @Test func `a deposit that would be another answer ends`() throws {
+    var limits = Policy.standard
+    limits.keys += 1
+    let cases: [(String, CarrierReader, isStale: Bool)] = [
+      ("nothing changed", fixture.reader([:]), false),
+      ("another epoch", fixture.reader([:], epoch: fixture.newest), true),
+      ("entries are withheld", fixture.reader([:], isWithholding: true), true),
+      ("limits", fixture.reader([:], policy: limits), true),
+    ]
+    for (name, reader, isStale) in cases {
+      var deposit = try deposit(author([1]))
+      let outcome = next(&deposit, author([1], reader))
+      let isEnded = if case .stale = outcome { true } else { false }
+      #expect(isEnded == isStale, "\(name)")
+    }
+  }
+}

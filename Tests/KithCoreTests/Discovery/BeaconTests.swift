@@ -112,3 +112,176 @@ struct BeaconMaker {
         == false)
   }
 }
+
+@Suite struct BeaconJudgeTests {
+  /// The input of one device's listening: the beacons, the epochs and the members.
+  struct Listener {
+    var maker: BeaconMaker
+    var judge: BeaconJudge
+    let ourselves = deviceKeys(1)
+    let peer = deviceKeys(2)
+    var members: Set<DeviceID>
+    var openEpochs: [EpochKeys]
+    var now: UInt64 = 1_000_000
+
+    init() throws {
+      maker = try BeaconMaker()
+      judge = BeaconJudge(account: maker.account, device: ourselves.id)
+      members = [ourselves.id, peer.id]
+      openEpochs = [maker.epochs[0]]
+    }
+
+    mutating func hear(_ datagram: [UInt8], from source: String = "192.0.2.2")
+      -> BeaconJudge.Verdict
+    {
+      judge.judge(datagram, from: source, epochs: openEpochs, at: now) { members.contains($0) }
+    }
+
+    mutating func sealed(
+      _ counter: UInt64, boot: UInt64 = 1, by keys: DeviceKeys? = nil, epoch: Int = 0
+    ) -> [UInt8] {
+      let keys = keys ?? peer
+      return maker.sealed(
+        Beacon(device: keys.id, port: 4114, boot: boot, counter: counter), by: keys, epoch: epoch)
+    }
+
+    mutating func hear(
+      _ counter: UInt64, boot: UInt64 = 1, from source: String = "192.0.2.2"
+    ) -> BeaconJudge.Verdict {
+      hear(sealed(counter, boot: boot), from: source)
+    }
+  }
+
+  private static func isFound(_ verdict: BeaconJudge.Verdict, isNew: Bool) -> Bool {
+    if case .found(_, isNew) = verdict { true } else { false }
+  }
+
+  @Test func `a member is found, and new once`() throws {
+    var listener = try Listener()
+    #expect(
+      listener.hear(1)
+        == .found(Beacon(device: listener.peer.id, port: 4114, boot: 1, counter: 1), isNew: true))
+    #expect(Self.isFound(listener.hear(2), isNew: false))
+    #expect(Self.isFound(listener.hear(7), isNew: false))
+    #expect(Self.isFound(listener.hear(8, from: "fe80::1%2"), isNew: true))
+    #expect(Self.isFound(listener.hear(1, boot: 2), isNew: true))
+  }
+
+  @Test func `old counters are dropped, of each boot by itself`() throws {
+    var listener = try Listener()
+    let first = listener.sealed(5)
+    #expect(Self.isFound(listener.hear(first), isNew: true))
+    #expect(listener.hear(first) == .stale)
+    #expect(listener.hear(4) == .stale)
+    // The same counter, sealed anew.
+    #expect(listener.hear(5) == .stale)
+    #expect(Self.isFound(listener.hear(1, boot: 2), isNew: true))
+    #expect(listener.hear(5) == .stale)
+    #expect(Self.isFound(listener.hear(6), isNew: false))
+  }
+
+  @Test func `one beacon counts from several links, not from any number`() throws {
+    var listener = try Listener()
+    let beacon = listener.sealed(1)
+    for host in 1...4 {
+      #expect(Self.isFound(listener.hear(beacon, from: "192.0.2.\(host)"), isNew: true))
+    }
+    #expect(listener.hear(beacon, from: "192.0.2.1") == .stale)
+    #expect(listener.hear(beacon, from: "192.0.2.5") == .stale)
+    // The same counter with another port is no copy of it.
+    let other = listener.maker.sealed(
+      Beacon(device: listener.peer.id, port: 4115, boot: 1, counter: 1), by: listener.peer)
+    #expect(listener.hear(other, from: "192.0.2.6") == .stale)
+  }
+
+  @Test func `neither ourselves, nor strangers, nor who was revoked`() throws {
+    var listener = try Listener()
+    #expect(listener.hear(listener.sealed(1, by: listener.ourselves)) == .ourselves)
+    #expect(listener.hear(listener.sealed(1, by: deviceKeys(9))) == .notAMember)
+    #expect(listener.hear([UInt8](repeating: 0, count: 160)) == .strange)
+    #expect(listener.hear([UInt8](repeating: 0, count: 159)) == .strange)
+    #expect(listener.hear([]) == .strange)
+    #expect(Self.isFound(listener.hear(1), isNew: true))
+    listener.members = [listener.ourselves.id]
+    #expect(listener.hear(2) == .notAMember)
+  }
+
+  /// Otherwise a device that once had the key could make any claim about any member. It could also
+  /// silence a member for ever, with a counter that the member does not reach.
+  @Test func `a member speaks for itself alone`() throws {
+    var listener = try Listener()
+    listener.members.insert(deviceKeys(3).id)
+    let forged = listener.maker.sealed(
+      Beacon(device: listener.peer.id, port: 22, boot: 1, counter: .max), by: deviceKeys(3))
+    #expect(listener.hear(forged) == .notAMember)
+    #expect(Self.isFound(listener.hear(1), isNew: true))
+    #expect(listener.hear(forged) == .notAMember)
+    #expect(Self.isFound(listener.hear(2), isNew: false))
+  }
+
+  @Test func `older epochs are tried too, so many of them`() throws {
+    var listener = try Listener()
+    listener.openEpochs = listener.maker.epochs
+    #expect(Self.isFound(listener.hear(listener.sealed(1, epoch: 7)), isNew: true))
+    #expect(listener.hear(listener.sealed(2, epoch: 8)) == .strange)
+    listener.openEpochs = []
+    #expect(listener.hear(listener.sealed(2, epoch: 0)) == .strange)
+  }
+
+  @Test func `a flood costs so much and no more`() throws {
+    var listener = try Listener()
+    listener.openEpochs = Array(listener.maker.epochs.prefix(2))
+    let noise = [UInt8](repeating: 7, count: 160)
+    var looked = 0
+    while listener.hear(noise) == .strange { looked += 1 }
+    #expect(looked == Limits.beaconWorkPerSecond)
+    #expect(listener.hear(1) == .tooMany)
+    // It fills by the time that passes, and at most by a second's and its burst.
+    listener.now += 1_000
+    #expect(Self.isFound(listener.hear(1), isNew: true))
+    listener.now += 3_600_000
+    looked = 0
+    while listener.hear(noise) == .strange { looked += 1 }
+    #expect(looked == Limits.beaconWorkPerSecond)
+    // A clock that goes back brings nothing.
+    listener.now -= 3_600_000
+    #expect(listener.hear(noise) == .tooMany)
+  }
+
+  @Test func `signatures cost more than openings`() throws {
+    var listener = try Listener()
+    var count: UInt64 = 0
+    while listener.hear(
+      listener.maker.sealed(
+        Beacon(device: listener.peer.id, port: 1, boot: 1, counter: count), by: deviceKeys(3)))
+      == .notAMember
+    { count += 1 }
+    #expect(count == UInt64(2 * Limits.beaconWorkPerSecond / (1 + Limits.beaconVerificationWork)))
+  }
+
+  @Test func `few boots of a device are remembered`() throws {
+    var listener = try Listener()
+    for boot in 0..<UInt64(Limits.beaconBoots) {
+      #expect(Self.isFound(listener.hear(9, boot: boot), isNew: true))
+    }
+    #expect(listener.hear(9, boot: 0) == .stale)
+    #expect(Self.isFound(listener.hear(9, boot: 100), isNew: true))
+    // Forgotten, so that an old beacon counts again: it makes us dial at most, and not often.
+    #expect(Self.isFound(listener.hear(9, boot: 0), isNew: true))
+    #expect(listener.hear(9, boot: 100) == .stale)
+  }
+}
+
+@Suite struct TokenBucketTests {
+  @Test func `it gives so many at once and so many a second`() {
+    var bucket = TokenBucket(tokens: 4, perSecond: 2)
+    let takes: [(count: Int, at: UInt64, isGiven: Bool)] = [
+      (4, 100, true), (1, 100, false), (1, 599, false), (1, 600, true), (2, 1_100, false),
+      (2, 1_600, true), (1, 0, false), (4, .max, true), (1, .max, false),
+    ]
+    for (count, moment, isGiven) in takes {
+      let given = bucket.take(count, at: moment)
+      #expect(given == isGiven, "\(count) at \(moment)")
+    }
+  }
+}

@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithCore
 import KithTestSupport
 import Testing
 
@@ -131,5 +132,129 @@ struct NodeTests {
     #expect(error?.code == .pairingCode)
     await #expect(throws: KithError.self) { _ = try await Nodes.open(path) }
     try nodes.first.close()
+  }
+}
+
+/// Each reason for which a store shows something else, caused between real nodes
+/// (`Docs/Protocol/drafts.md`); `accountChange` is in `AccountsTests`.
+@Suite(.timeLimit(.minutes(5)))
+struct NodeReasonTests {
+  private static let store = "com.example.test"
+
+  @Test func `two offline devices overfill a store, and the loser's program gets its values back`()
+    async throws
+  {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    let second = try await running(first) { try await nodes.join("second", by: first) }
+    let policy = KeyValueStore.Policy(totalBytes: 1_000)
+    let one = try first.store(Self.store, policy: policy)
+    let other = try second.store(Self.store, policy: policy)
+    let third = try await running(first, second) {
+      try await second.meetsPeer()
+      return try await nodes.join("third", by: first)
+    }
+    let picture = PropertyListValue.data(Data(repeating: 1, count: 600))
+    // Published to the third device while the second is away.
+    try await running(first, third) {
+      _ = try third.store(Self.store, policy: policy)
+      try await third.meetsPeer()
+      try one.set(picture, forKey: "first's")
+      try await eventually { try !one.syncReport.hasUnpublishedWrites }
+    }
+    let changes = other.changes
+    try await other.commit {
+      $0.set(picture, forKey: "second's")
+      $0.set("with it", forKey: "caption")
+    }
+    try await running(first, second) { try await eventually { try !other.refusals.isEmpty } }
+    #expect(other.dictionary == one.dictionary)
+    #expect(other.dictionary.keys.map(\.text) == ["first's"])
+    let refusal = try #require(try other.refusals.first)
+    #expect(try other.takeRefusals().count == 1)
+    #expect(try other.refusals.isEmpty)
+    for node in [first, second, third] { try node.close() }
+    var reasons: [KeyValueStore.ChangeReason: Set<KeyValueStore.Key>] = [:]
+    for await change in changes {
+      reasons[change.reason, default: []].formUnion(change.keys)
+      reasons[change.reason, default: []].formUnion(change.superseded)
+    }
+    #expect(reasons[.quotaViolationChange] == ["caption", "second's"])
+    #expect(reasons[.externalChange] == ["first's"])
+    #expect(refusal.reason == .quota)
+    #expect(
+      Dictionary(uniqueKeysWithValues: refusal.writes.map { ($0.key, $0.value) }) == [
+        "second's": picture, "caption": "with it",
+      ])
+  }
+}
+
+@Suite(.timeLimit(.minutes(2)))
+struct DiscoveryTests {
+  @Test func nodesOfOneHostFindEachOtherWithoutAnyAddress() async throws {
+    let nodes = try await Nodes()
+    let joined = try await running(nodes.first) {
+      [try await nodes.join("second", by: nodes.first)]
+    }
+    for node in joined + [nodes.first] { try node.close() }
+    let first = try await Nodes.open(nodes.directory.child("0"), discoversPeers: true)
+    let second = try await Nodes.open(nodes.directory.child("second"), discoversPeers: true)
+    let stores = (try first.store("com.example.App"), try second.store("com.example.App"))
+    try await running(first, second) {
+      try stores.0.set("dark", forKey: "theme")
+      try await eventually { stores.1.value(forKey: "theme") == "dark" }
+      try stores.1.set(12, forKey: "size")
+      try await eventually { stores.0.value(forKey: "size") == 12 }
+      try await eventually {
+        first.status.discovery?.neighbours.map(\.device) == [second.device]
+          || second.status.discovery?.neighbours.map(\.device) == [first.device]
+      }
+      // Nodes that listen on loopback alone are heard there alone.
+      for node in [first, second] {
+        let links = try #require(node.status.discovery?.links)
+        #expect(links == [.init(interface: "lo", isLoopback: true, family: "IPv4")])
+      }
+    }
+    #expect(first.status.discovery == nil)
+    try first.close()
+    try second.close()
+  }
+
+  @Test func aNodeThatMayNotDiscoverIsSilent() async throws {
+    let nodes = try await Nodes()
+    let store = try nodes.first.store("com.example.App")
+    try await running(nodes.first) {
+      try store.set(1, forKey: "key")
+      #expect(nodes.first.status.discovery == nil)
+    }
+    try nodes.first.close()
+  }
+}
+
+/// More nodes than are all connected to all.
+@Suite(.timeLimit(.minutes(5)))
+struct ManyNodesTests {
+  @Test func `a change on one of ten nodes is on all, and it knows`() async throws {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    let others = try await running(first) {
+      var others: [Node] = []
+      for number in 1..<10 { others.append(try await nodes.join("node\(number)", by: first)) }
+      return others
+    }
+    try await running(all: [first] + others) {
+      for node in others { try await node.meetsPeer() }
+      let writer = others[4]
+      let one = try writer.store("com.example.test")
+      try one.set("dark", forKey: "theme")
+      let report = try await one.waitUntilSynced(timeout: .seconds(60))
+      #expect(report.isComplete)
+      #expect(report.complete.count == 9)
+      for node in [first] + others {
+        let store = try node.store("com.example.test")
+        #expect(store.value(forKey: "theme") == "dark")
+      }
+    }
+    for node in [first] + others { try node.close() }
   }
 }

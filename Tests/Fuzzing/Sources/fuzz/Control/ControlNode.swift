@@ -1,11 +1,11 @@
 import Dispatch
 import Foundation
-@testable import KithCrypto
 import Logging
 import NIOCore
 
 @testable import Kith
 @testable import KithCore
+@testable import KithCrypto
 @testable import KithStorage
 
 /// A node for every input: the product's, but for its storage, which is in memory. The directory
