@@ -24,7 +24,7 @@ extension UserDefaultsMirror {
       let shown = look(&state)
       let marks = state.marks
       for key in keys { reconcile(key, shown[KeyValueStore.Key(key)], &state, &report) }
-      if !report.stored.isEmpty { settle(marks, &state, &report) }
+      if !report.stored.isEmpty { resolve(marks, &state, &report) }
       state.problems = report.problems
       if state.marks != marks { save(&state) }
       let isNew = report.problems.contains { before[$0.key]?.code != $0.value.code }
@@ -141,7 +141,7 @@ extension UserDefaultsMirror {
 
   /// Makes copies to the store durable before their marks. Otherwise, after a crash, the store's
   /// old value would look new and replace the program's.
-  private func settle(_ old: [String: Mark], _ state: inout State, _ report: inout Report) {
+  private func resolve(_ old: [String: Mark], _ state: inout State, _ report: inout Report) {
     do throws(KithError) {
       try store.flush()
     } catch {
