@@ -175,7 +175,7 @@ struct DevicesForgetCommand: AsyncParsableCommand {
       }
       guard known.contains(where: { $0.source != .heard }) else {
         throw CommandFailure(
-          .refused, "\(address) is not remembered: the device is heard there on the local network")
+          .refused, "\(address) is not remembered: the device is seen there on the local network")
       }
       try await node.forget(address: address)
     }

@@ -98,16 +98,16 @@ struct RosterCheck: Check {
     guard device.wasHeard else {
       return finding(
         .note, tried: tried,
-        seen: "never heard of since it joined \(Format.ago(device.enrolledMilliseconds, now: now))"
+        seen: "never seen since it joined \(Format.ago(device.enrolledMilliseconds, now: now))"
           + calls,
         advice: "start its node: kith run; if none of your devices is that, as where joining broke "
           + "off, take it out: kith devices revoke")
     }
     let heard = device.lastSeenMilliseconds
     let isLong = now - min(heard ?? device.enrolledMilliseconds, now) > Self.longSilence
-    let seen = heard.map { "last heard \(Format.ago($0, now: now))" }
+    let seen = heard.map { "last seen \(Format.ago($0, now: now))" }
     return finding(
-      .note, tried: tried, seen: (seen ?? "not heard since the node started") + calls,
+      .note, tried: tried, seen: (seen ?? "not seen since the node started") + calls,
       advice: isLong
         ? "if it is lost, take it out of the account: kith devices revoke"
         : report.unreached(device.id).lazy.compactMap(\.advice).first)

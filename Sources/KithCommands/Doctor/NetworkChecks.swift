@@ -226,7 +226,9 @@ struct MulticastCheck: Check {
         if looked.isHeard {
           return finding(
             .good, tried: tried,
-            seen: link.isLoopback ? "heard itself, which says nothing of networks" : "heard itself")
+            seen: link.isLoopback
+              ? "received its own beacon, which says nothing of networks"
+              : "received its own beacon")
         }
         return finding(
           .note, tried: tried, seen: link.problem ?? "nothing came back",

@@ -24,7 +24,7 @@ struct DevicesReport: Equatable, Sendable {
 
   func text(_ style: Style) -> String {
     var everyday = Table([
-      ("DEVICE", .cut), ("STATE", .left), ("HEARD", .right), ("HAS", .left), ("ADDRESS", .wrapped),
+      ("DEVICE", .cut), ("STATE", .left), ("SEEN", .right), ("HAS", .left), ("ADDRESS", .wrapped),
     ])
     var rarer = Table([
       ("DEVICE", .cut), ("FINGERPRINT", .left), ("ENROLLED", .right), ("BY", .cut),
@@ -73,7 +73,7 @@ struct DevicesReport: Equatable, Sendable {
       + (rest > 0 ? " and \(Format.count(rest)) more" : "")
   }
 
-  /// Notes for a person: named addresses that lead nowhere, and devices never heard of.
+  /// Notes for a person: named addresses that lead nowhere, and devices never seen.
   private func advice(_ style: Style) -> String {
     var lines = status.namedInVain.map { address in
       "\(address.failure(now: nowMilliseconds)); to stop calling it: kith devices forget "
@@ -82,7 +82,7 @@ struct DevicesReport: Equatable, Sendable {
     let unheard = status.members.filter { !$0.wasHeard }
     if !unheard.isEmpty {
       lines.append(
-        "Never heard of: \(names(unheard)). If none of your devices is that, as where joining broke "
+        "Never seen: \(names(unheard)). If none of your devices is that, as where joining broke "
           + "off, take it out: kith devices revoke")
     }
     let unseen = Set(status.stores.flatMap(\.removalsUnseenBy))

@@ -72,9 +72,9 @@ struct StatusReport: Equatable, Sendable {
     }
     let heard = Format.count(discovery.neighbours.count, "device")
     guard discovery.links.contains(where: { $0.problem == nil && !$0.isLoopback }) else {
-      return Table.Cell("\(heard) heard on this host alone, and no other network", .warning)
+      return Table.Cell("\(heard) seen on this host alone, and no other network", .warning)
     }
-    return Table.Cell("\(heard) heard on \(interfaces.joined(separator: ", "))")
+    return Table.Cell("\(heard) seen on \(interfaces.joined(separator: ", "))")
   }
 
   var document: Document { .versioned(.of(status)) }

@@ -111,7 +111,7 @@ struct ReportTests {
         directory  /home/me/kith
         node       running as process 4711, listening on [::]:4114
         peers      1 of 2 connected
-        discovery  1 device heard on lo, eth0
+        discovery  1 device seen on lo, eth0
         clock      synchronised
 
         problem: the disk is full
@@ -146,7 +146,7 @@ struct ReportTests {
     var report = Self.report(1_041_999)
     report.status.discovery?.links.removeAll { !$0.isLoopback }
     let text = report.text(.plain)
-    #expect(text.contains("discovery  1 device heard on this host alone, and no other network\n"))
+    #expect(text.contains("discovery  1 device seen on this host alone, and no other network\n"))
     #expect(text.contains("peers      0 of 2 connected\n"))
     #expect(Self.status.state(of: Self.desktop, now: 1_041_999).text == "silent for 41 s")
   }
@@ -181,14 +181,14 @@ struct ReportTests {
     var report = DevicesReport(status: Self.status, nowMilliseconds: 1_020_000)
     #expect(
       report.text(.plain) == """
-        DEVICE         STATE           HEARD  HAS         ADDRESS
+        DEVICE         STATE            SEEN  HAS         ADDRESS
         desktop\\u{1b}  connected    20 s ago  everything  192.0.2.7:4114
         laptop         this device
         server         away            never              [2001:db8::1]:4114
 
         1 of 2 connected; not known: server
 
-        Never heard of: server. If none of your devices is that, as where joining broke off, take \
+        Never seen: server. If none of your devices is that, as where joining broke off, take \
         it out: kith devices revoke
         """)
     let everyday = report.text(.plain)
