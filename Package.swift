@@ -60,7 +60,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
-    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     // Without its traits, which need all of Foundation.
     .package(
       url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
@@ -78,13 +77,10 @@ let package = Package(
       ],
       exclude: ["Wire/kith.proto", "Wire/generate.sh"],
       swiftSettings: strict),
+    .systemLibrary(
+      name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .target(
-      name: "KithStorage",
-      dependencies: [
-        "KithCore", "KithCrypto",
-        .product(name: "GRDB", package: "GRDB.swift", condition: onLinux),
-        .product(name: "GRDBSQLite", package: "GRDB.swift", condition: onLinux),
-      ],
+      name: "KithStorage", dependencies: ["CSQLite", "KithCore", "KithCrypto"],
       swiftSettings: strict),
     .target(
       name: "KithNetwork",

@@ -1,5 +1,4 @@
-import Foundation
-import GRDB
+import Glibc
 import KithCore
 
 extension StorageError {
@@ -69,10 +68,8 @@ extension StorageError {
     switch number {
     case ENOSPC, EDQUOT, EFBIG:
       return .diskFull(path, reason)
-    case EACCES where Files.foreign((path as NSString).deletingLastPathComponent) != nil:
-      return Files.foreign((path as NSString).deletingLastPathComponent)
-        ?? Self(code: .readOnly, path: path, message: "cannot \(action) (\(reason))")
     case EROFS, EACCES, EPERM:
+      if number == EACCES, let foreign = Files.foreign(Files.parent(of: path)) { return foreign }
       return Self(
         code: .readOnly, path: path,
         message: "cannot \(action) (\(reason)); make it writable for this user")
@@ -81,7 +78,7 @@ extension StorageError {
     }
   }
 
-  private static func diskFull(_ path: String, _ reason: String) -> Self {
+  static func diskFull(_ path: String, _ reason: String) -> Self {
     Self(
       code: .diskFull, path: path,
       message:
@@ -89,36 +86,9 @@ extension StorageError {
         + "this disk (removing keys needs some and frees none), and try again")
   }
 
-  private static func readOnly(_ path: String, _ reason: String) -> Self {
+  static func readOnly(_ path: String, _ reason: String) -> Self {
     Self(
       code: .readOnly, path: path,
       message: "cannot be written (\(reason)); make file and directory writable for this user")
-  }
-
-  /// `systemError`: the failed system call's `errno`.
-  static func database(_ path: String, _ error: any Error, systemError: Int32 = 0) -> Self {
-    if let error = error as? StorageError { return error }
-    guard let error = error as? DatabaseError else {
-      return Self(code: .inputOutput, path: path, message: "\(error)")
-    }
-    let reason = error.message ?? "SQLite code \(error.extendedResultCode.rawValue)"
-    switch error.resultCode {
-    case .SQLITE_FULL:
-      return .diskFull(path, reason)
-    case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM:
-      return .readOnly(path, reason)
-    case .SQLITE_IOERR where [EROFS, EPERM, EACCES].contains(systemError):
-      // The files became read-only while they were open.
-      return .readOnly(path, String(cString: strerror(systemError)))
-    case .SQLITE_IOERR where [ENOSPC, EDQUOT, EFBIG].contains(systemError):
-      return .diskFull(path, String(cString: strerror(systemError)))
-    // A table's definition may be damaged; no SQL statement of Kith fails so otherwise.
-    case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_ERROR, .SQLITE_MISMATCH:
-      return .damagedDatabase(path, "the database is damaged (\(reason))")
-    default:
-      return Self(
-        code: .inputOutput, path: path,
-        message: "\(reason) (SQLite code \(error.extendedResultCode.rawValue))")
-    }
   }
 }

@@ -327,14 +327,6 @@ import Testing
     defer { try? file.close() }
     return try file.read(upToCount: 32)?.dropFirst(16).prefix(8) ?? Data()
   }
-
-  @Test func theYardstickCommits() throws {
-    let directory = try TestDirectory()
-    let bare = try BareDatabase(path: directory.path + "/bare.sqlite")
-    for _ in 0..<3 { try bare.commit([UInt8](repeating: 1, count: 200)) }
-    try bare.close()
-    #expect(throws: StorageError.self) { try bare.commit([]) }
-  }
 }
 
 /// A number that two threads share.

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import KithCore
 
 /// The pages of a closed database as of its last commit, read without SQLite, which refuses a file

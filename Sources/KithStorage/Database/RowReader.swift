@@ -1,4 +1,3 @@
-import GRDB
 import KithCore
 import KithCrypto
 
@@ -18,18 +17,17 @@ struct RowReader {
 
   /// `lacksCommits`: the write-ahead log lost some.
   init(
-    _ database: Database, _ statements: Statements, path: String, seal: borrowing RowSeal,
-    lacksCommits: Bool
-  ) throws {
+    _ statements: Statements, path: String, seal: borrowing RowSeal, lacksCommits: Bool
+  ) throws(StorageError) {
     self.statements = statements
     self.path = path
-    let check = try String.fetchOne(database, sql: "PRAGMA quick_check(1)")
+    let check = try statements.connection.texts("PRAGMA quick_check(1)").first
     guard check == "ok" else {
-      throw StorageError.damagedDatabase(path, "the database is damaged (\(check ?? "no answer"))")
+      throw .damagedDatabase(path, "the database is damaged (\(check ?? "no answer"))")
     }
-    try readVital(database, seal)
+    try readVital(seal)
     for table in [RowTable.own, .shared, .spare] {
-      try statements.readAll(of: table) { id, sealed in
+      try statements.readAll(of: table) { (id, sealed) throws(StorageError) in
         try note(id, in: table)
         guard let row = seal.open(sealed), take(row, id) else { return try leaveOut(id, table) }
       }
@@ -46,10 +44,10 @@ struct RowReader {
 
   /// Reads the vital rows from the table or its copy, whichever has a row that opens, and writes it
   /// into the other. If the disk refuses, the next opening does it.
-  private mutating func readVital(_ database: Database, _ seal: borrowing RowSeal) throws {
+  private mutating func readVital(_ seal: borrowing RowSeal) throws(StorageError) {
     var sealed: [RowTable: [Int64: [UInt8]]] = [.vital: [:], .vitalCopy: [:]]
     for table in [RowTable.vital, .vitalCopy] {
-      try statements.readAll(of: table) { id, bytes in
+      try statements.readAll(of: table) { (id, bytes) throws(StorageError) in
         try note(id, in: .vital)
         sealed[table]?[id] = bytes
       }
@@ -67,18 +65,17 @@ struct RowReader {
       for copy in copies where copy.row == nil {
         damage.rows += 1
         guard let bytes = sealed[sound.table]?[id] else { continue }
-        try? database.inTransaction(.immediate) {
+        try? statements.transaction { () throws(StorageError) in
           try statements.put(bytes, id, in: copy.table)
-          return .commit
         }
       }
     }
     // The keys of another device open no row.
-    guard hasOpened else { throw StorageError.anotherDevice(path) }
+    guard hasOpened else { throw .anotherDevice(path) }
     if let damaged { throw damagedRow(damaged, .vital) }
   }
 
-  private mutating func note(_ id: Int64, in table: RowTable) throws {
+  private mutating func note(_ id: Int64, in table: RowTable) throws(StorageError) {
     // Rows are numbered from 1. A damaged number would be followed by new ones.
     guard (1..<1 << 48).contains(id) else { throw damagedRow(id, table) }
     index.last[table] = max(index.last[table] ?? 0, id)
@@ -88,7 +85,7 @@ struct RowReader {
     .damagedDatabase(path, "row \(id) of table \(table.name) is damaged")
   }
 
-  private mutating func leaveOut(_ id: Int64, _ table: RowTable) throws {
+  private mutating func leaveOut(_ id: Int64, _ table: RowTable) throws(StorageError) {
     switch table {
     case .vital, .vitalCopy, .own: throw damagedRow(id, table)
     case .shared: noteLoss(rows: 1)

@@ -28,7 +28,7 @@ struct RowWriter {
     self.index = index
   }
 
-  mutating func write(_ mutations: [Mutation], seal: borrowing RowSeal) throws {
+  mutating func write(_ mutations: [Mutation], seal: borrowing RowSeal) throws(StorageError) {
     var changes = mutations.map(Change.init)
     var last: [Digest128: Int] = [:]
     for (position, change) in changes.enumerated() { last[change.name] = position }
@@ -68,42 +68,20 @@ struct RowWriter {
     }
   }
 
-  private func write(_ sealed: [UInt8], _ id: Int64, in table: RowTable) throws {
+  private func write(_ sealed: [UInt8], _ id: Int64, in table: RowTable) throws(StorageError) {
     try statements.put(sealed, id, in: table)
     if table == .vital { try statements.put(sealed, id, in: .vitalCopy) }
   }
 
-  private func remove(_ id: Int64, from table: RowTable) throws {
+  private func remove(_ id: Int64, from table: RowTable) throws(StorageError) {
     try statements.remove(id, from: table)
     if table == .vital { try statements.remove(id, from: .vitalCopy) }
   }
 
-  private mutating func removeDamaged() throws {
+  private mutating func removeDamaged() throws(StorageError) {
     for (table, ids) in index.damaged {
       for id in ids { try statements.remove(id, from: table) }
     }
     index.damaged = [:]
-  }
-}
-
-extension Statements {
-  func put(_ sealed: [UInt8], _ id: Int64, in table: RowTable) throws {
-    try run(.put(table), id: id, bytes: sealed)
-  }
-
-  func remove(_ id: Int64, from table: RowTable) throws {
-    try run(.remove(table), id: id)
-  }
-
-  /// Calls back with each row's id and sealed bytes, in order.
-  func readAll(of table: RowTable, _ body: (Int64, [UInt8]) throws -> Void) throws {
-    try read(.readAll(table)) { try body($0.integer(0), $0.bytes(1)) }
-  }
-
-  /// Nil if there is no such row.
-  func sealed(_ id: Int64, in table: RowTable) throws -> [UInt8]? {
-    var found: [UInt8]?
-    try read(.read(table), id: id) { found = $0.bytes(0) }
-    return found
   }
 }

@@ -1,4 +1,3 @@
-import GRDB
 import KithCore
 
 /// The tables (`Docs/Decisions/database-layout.md`). All have one shape: a row id, and sealed bytes.
@@ -44,7 +43,8 @@ extension RowKey {
   }
 }
 
-/// The version is SQLite's `user_version`; `application_id` marks Kith's files.
+/// How databases are opened, and the tables of a device's. The version is SQLite's `user_version`;
+/// `application_id` marks Kith's files.
 enum Schema {
   /// "Kith" in ASCII.
   static let applicationID: Int32 = 0x4b69_7468
@@ -52,50 +52,77 @@ enum Schema {
   /// No released version wrote 1 to 3.
   static let version = 4
 
+  /// At 8 MiB a commit copies the write-ahead log into the database: few commits pay for it, and
+  /// replay is quick.
+  static let checkpointPages = 2_000
+
+  static let emptyingLog = "PRAGMA wal_checkpoint(TRUNCATE)"
+
+  /// Opens a file. The directory has one owner, so the connection keeps its locks: no locking calls,
+  /// and no `-shm` file.
+  static func open(_ path: String) throws(StorageError) -> Connection {
+    let connection = try Connection(path: path)
+    try connection.execute(
+      """
+      PRAGMA locking_mode = EXCLUSIVE;
+      PRAGMA journal_mode = WAL;
+      PRAGMA synchronous = FULL;
+      PRAGMA wal_autocheckpoint = \(checkpointPages);
+      PRAGMA cache_size = -4096;
+      PRAGMA temp_store = MEMORY;
+      PRAGMA trusted_schema = OFF;
+      """)
+    return connection
+  }
+
+  /// Opens a copy of a closed file in memory.
+  static func openCopy(of path: String) throws(StorageError) -> Connection {
+    var bytes = try DatabaseImage(path).bytes
+    // There is no write-ahead log in memory.
+    if bytes.count > 20 { (bytes[18], bytes[19]) = (1, 1) }
+    return try Connection(inMemory: bytes, path: path)
+  }
+
   /// Makes the tables of a new database. Refuses one of another version, or that is not Kith's.
-  static func prepare(_ database: Database, path: String, isNew: Bool) throws {
-    let found = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
-    let application = try Int32.fetchOne(database, sql: "PRAGMA application_id") ?? 0
+  static func prepare(_ statements: Statements, isNew: Bool) throws(StorageError) {
+    let (connection, path) = (statements.connection, statements.connection.path)
+    let found = try connection.integer("PRAGMA user_version")
+    let application = try connection.integer("PRAGMA application_id")
     guard found <= version else {
-      if isFlipped(found), try isOurs(database) {
-        throw StorageError.damagedDatabase(path, "the database's version is damaged")
+      if isFlipped(found), try columns(connection) == columns(new().connection) {
+        throw .damagedDatabase(path, "the database's version is damaged")
       }
-      throw StorageError.newerSchema(path, found: found, known: version)
+      throw .newerSchema(path, found: found, known: version)
     }
-    let tables = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_schema") ?? 0
-    guard isNew ? tables == 0 : (application == applicationID && found > 0) else {
-      throw StorageError.damagedDatabase(path, "it is no database of Kith, or was emptied")
+    let tables = try connection.integer("SELECT count(*) FROM sqlite_schema")
+    guard isNew ? tables == 0 : (application == Int(applicationID) && found > 0) else {
+      throw .damagedDatabase(path, "it is no database of Kith, or was emptied")
     }
     guard isNew else {
-      guard found == version else { throw StorageError.olderSchema(path) }
+      guard found == version else { throw .olderSchema(path) }
       return
     }
-    try database.inTransaction(.immediate) {
+    try statements.transaction { () throws(StorageError) in
       for table in RowTable.allCases {
-        try database.execute(
-          sql: """
-            CREATE TABLE \(table.name) (
-              id INTEGER NOT NULL PRIMARY KEY, sealed BLOB NOT NULL
-            ) STRICT
-            """)
+        try connection.execute(
+          """
+          CREATE TABLE \(table.name) (
+            id INTEGER NOT NULL PRIMARY KEY, sealed BLOB NOT NULL
+          ) STRICT
+          """)
       }
-      try database.execute(sql: "PRAGMA application_id = \(applicationID)")
-      try database.execute(sql: "PRAGMA user_version = \(version)")
-      return .commit
+      try connection.execute("PRAGMA application_id = \(applicationID)")
+      try connection.execute("PRAGMA user_version = \(version)")
     }
   }
 
   /// The root pages that the tables of a new database get.
   static func roots() throws(StorageError) -> [String: Int] {
-    do {
-      return try withNew { database in
-        let rows = try Row.fetchAll(
-          database, sql: "SELECT name, rootpage FROM sqlite_schema WHERE type = 'table'")
-        return Dictionary(rows.map { ($0[0], $0[1]) }) { first, _ in first }
-      }
-    } catch {
-      throw .database("memory", error)
+    var roots: [String: Int] = [:]
+    try new().connection.read("SELECT name, rootpage FROM sqlite_schema WHERE type = 'table'") {
+      roots[$0.text(0)] = Int($0.integer(1))
     }
+    return roots
   }
 
   /// Whether a version is ours but for one bit, and too high to be a later one.
@@ -103,23 +130,20 @@ enum Schema {
     (found ^ version).nonzeroBitCount == 1 && found > version + 16
   }
 
-  /// Whether a database has the tables and columns of this version: then only its number is another.
-  private static func isOurs(_ database: Database) throws -> Bool {
-    func columns(_ database: Database) throws -> [String] {
-      try String.fetchAll(
-        database,
-        sql: """
-          SELECT tables.name || '.' || columns.name
-          FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns ORDER BY 1
-          """)
-    }
-    return try columns(database) == withNew(columns)
+  /// The tables with their columns. If they are those of this version, only a database's number is
+  /// another.
+  private static func columns(_ connection: Connection) throws(StorageError) -> [String] {
+    try connection.texts(
+      """
+      SELECT tables.name || '.' || columns.name
+      FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns ORDER BY 1
+      """)
   }
 
-  private static func withNew<Result>(_ body: (Database) throws -> Result) throws -> Result {
-    try DatabaseQueue().writeWithoutTransaction { database in
-      try prepare(database, path: "memory", isNew: true)
-      return try body(database)
-    }
+  /// A new database in memory.
+  private static func new() throws(StorageError) -> Statements {
+    let statements = Statements(try Connection())
+    try prepare(statements, isNew: true)
+    return statements
   }
 }

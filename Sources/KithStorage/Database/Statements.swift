@@ -1,7 +1,6 @@
-import GRDB
-import GRDBSQLite
+import KithCore
 
-/// The SQL statements of a device's database and of the yardstick.
+/// The SQL statements of a device's database that run often.
 enum SQL: Hashable {
   case begin
   case commit
@@ -10,7 +9,6 @@ enum SQL: Hashable {
   case remove(RowTable)
   case read(RowTable)
   case readAll(RowTable)
-  case putBare
 
   var text: String {
     switch self {
@@ -21,75 +19,59 @@ enum SQL: Hashable {
     case .remove(let table): "DELETE FROM \(table.name) WHERE id = ?"
     case .read(let table): "SELECT sealed FROM \(table.name) WHERE id = ?"
     case .readAll(let table): "SELECT id, sealed FROM \(table.name)"
-    case .putBare: "INSERT INTO bare (value) VALUES (?)"
     }
   }
 }
 
-/// Prepared SQL statements: made by GRDB when first needed, then bound and stepped by SQLite's own
-/// calls, without copies.
+/// The prepared statements of a connection, each made when it is first needed.
 final class Statements {
-  private let database: Database
+  let connection: Connection
   private var prepared: [SQL: Statement] = [:]
 
-  init(_ database: Database) { self.database = database }
+  init(_ connection: Connection) { self.connection = connection }
 
-  /// Runs a statement without rows. Its parameters are a row id, bytes, or both in this order.
-  func run(_ sql: SQL, id: Int64? = nil, bytes: [UInt8]? = nil) throws {
-    let handle = try statement(sql)
-    defer { sqlite3_reset(handle) }
-    if let id { sqlite3_bind_int64(handle, 1, id) }
-    let code =
-      (bytes ?? []).withUnsafeBytes { buffer in
-        if bytes != nil {
-          // Read in place until the next binding.
-          sqlite3_bind_blob64(
-            handle, id == nil ? 1 : 2, buffer.baseAddress, UInt64(buffer.count), nil)
-        }
-        return sqlite3_step(handle)
-      }
-    guard code == SQLITE_DONE else { throw error(code, sql) }
-  }
-
-  /// Calls back with each row of a statement, whose parameter is a row id, if it has one.
-  func read(_ sql: SQL, id: Int64? = nil, each: (StatementRow) throws -> Void) throws {
-    let handle = try statement(sql)
-    defer { sqlite3_reset(handle) }
-    if let id { sqlite3_bind_int64(handle, 1, id) }
-    var code = sqlite3_step(handle)
-    while code == SQLITE_ROW {
-      try each(StatementRow(handle: handle))
-      code = sqlite3_step(handle)
-    }
-    guard code == SQLITE_DONE else { throw error(code, sql) }
-  }
-
-  private func statement(_ sql: SQL) throws -> OpaquePointer {
-    if let known = prepared[sql] { return known.sqliteStatement }
-    let statement = try database.makeStatement(sql: sql.text)
+  private func callAsFunction(_ sql: SQL) throws(StorageError) -> Statement {
+    if let known = prepared[sql] { return known }
+    let statement = try connection.prepare(sql.text)
     prepared[sql] = statement
-    return statement.sqliteStatement
+    return statement
   }
 
-  private func error(_ code: Int32, _ sql: SQL) -> DatabaseError {
-    DatabaseError(
-      resultCode: ResultCode(rawValue: code),
-      message: database.sqliteConnection.map { String(cString: sqlite3_errmsg($0)) },
-      sql: sql.text)
+  /// Commits what `body` does durably, or nothing of it.
+  func transaction(_ body: () throws(StorageError) -> Void) throws(StorageError) {
+    try self(.begin).run()
+    do throws(StorageError) {
+      try body()
+      try self(.commit).run()
+    } catch {
+      // SQLite may have rolled back. If `ROLLBACK` fails, the first error matters; the transaction
+      // ends with the connection.
+      if connection.isInTransaction { try? self(.rollback).run() }
+      throw error
+    }
   }
-}
 
-/// Columns are read in place; bytes are copied once.
-struct StatementRow {
-  fileprivate let handle: OpaquePointer
+  func put(_ sealed: [UInt8], _ id: Int64, in table: RowTable) throws(StorageError) {
+    try self(.put(table)).run(id: id, bytes: sealed)
+  }
 
-  /// 0 if null.
-  func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+  func remove(_ id: Int64, from table: RowTable) throws(StorageError) {
+    try self(.remove(table)).run(id: id)
+  }
 
-  /// Empty if null.
-  func bytes(_ column: Int32) -> [UInt8] {
-    guard let start = sqlite3_column_blob(handle, column) else { return [] }
-    let count = Int(sqlite3_column_bytes(handle, column))
-    return [UInt8](UnsafeRawBufferPointer(start: start, count: count))
+  /// Calls back with each row's id and sealed bytes, in order.
+  func readAll(
+    of table: RowTable, _ body: (Int64, [UInt8]) throws(StorageError) -> Void
+  ) throws(StorageError) {
+    try self(.readAll(table)).read { (row) throws(StorageError) in
+      try body(row.integer(0), row.bytes(1))
+    }
+  }
+
+  /// Nil if there is no such row.
+  func sealed(_ id: Int64, in table: RowTable) throws(StorageError) -> [UInt8]? {
+    var found: [UInt8]?
+    try self(.read(table)).read(id: id) { found = $0.bytes(0) }
+    return found
   }
 }

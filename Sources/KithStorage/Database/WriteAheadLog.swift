@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// SQLite's write-ahead log, read without SQLite.
 ///

@@ -1,4 +1,4 @@
-import Foundation
+import Glibc
 import KithCore
 import KithCrypto
 import Synchronization
@@ -50,7 +50,9 @@ package final class DirectoryLock: Sendable {
 
   /// Durable; with the process id.
   func write(_ generation: Digest128) throws(StorageError) {
-    let text = String(format: "pid %010d\n", getpid()) + "generation \(generation.hex)\n"
+    let pid = String(getpid())
+    let zeros = String(repeating: "0", count: 10 - pid.count)
+    let text = "pid \(zeros)\(pid)\ngeneration \(generation.hex)\n"
     let number = state.withLock { state -> Int32 in
       let bytes = Array(text.utf8)
       guard pwrite(state.descriptor, bytes, bytes.count, 0) == bytes.count,

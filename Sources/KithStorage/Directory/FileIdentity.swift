@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import KithCore
 import KithCrypto
 
@@ -53,7 +54,7 @@ struct FileIdentity: Equatable {
     guard let text = try? String(contentsOfFile: "/etc/machine-id", encoding: .utf8) else {
       return 0
     }
-    let id = text.trimmingCharacters(in: .whitespacesAndNewlines)
+    let id = text.prefix { !$0.isWhitespace }
     guard id.utf8.count == 32, id.allSatisfy(\.isHexDigit) else { return 0 }
     let digest = Blake2b.digest256(Array("kith machine v1\u{0}".utf8), Array(id.utf8))
     return UInt64(row: digest.bytes[0..<8]) ?? 0

@@ -1,4 +1,4 @@
-import Foundation
+import Glibc
 
 /// An unlinked file, held open to be overwritten.
 ///

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 package import KithCore
 import KithCrypto
 
@@ -6,6 +7,16 @@ import KithCrypto
 package enum Files {
   static func exists(_ path: String) -> Bool {
     access(path, F_OK) == 0
+  }
+
+  /// The directory of a file or directory; empty for a single name, and `/` for itself.
+  package static func parent(of path: String) -> String {
+    let slash = UInt8(ascii: "/")
+    guard let name = path.utf8.lastIndex(where: { $0 != slash }) else {
+      return path.isEmpty ? "" : "/"
+    }
+    guard let end = path.utf8[..<name].lastIndex(of: slash) else { return "" }
+    return path.utf8[..<end].lastIndex { $0 != slash }.map { String(path[...$0]) } ?? "/"
   }
 
   /// 0 if there is no file.
@@ -138,11 +149,11 @@ package enum Files {
           code: .unsafePermissions, path: path,
           message:
             "holds other files, and others may use it; give a directory for Kith alone, such as "
-            + "--directory \(ShellText.quoted((path as NSString).appendingPathComponent("kith")))")
+            + "--directory \(ShellText.quoted(path + (path.hasSuffix("/") ? "kith" : "/kith")))")
       }
       return try checkPrivate(path, directory: true)
     }
-    let parent = (path as NSString).deletingLastPathComponent
+    let parent = parent(of: path)
     if !parent.isEmpty, !exists(parent) { try makePrivateDirectory(parent) }
     guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
       throw .system("make the directory", path, errno: errno)

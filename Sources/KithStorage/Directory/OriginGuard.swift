@@ -6,7 +6,8 @@ import KithCrypto
 ///
 /// The database has two generations: the lock file's, and the next, which the lock file gets once
 /// the database is durable. So a crash in between looks like no copy. A copy stays one until it
-/// takes a new incarnation (`Docs/Protocol.md`, "Copies"). Used on the storage's queue, which commits the mutations that it returns.
+/// takes a new incarnation (`Docs/Protocol.md`, "Copies"). The storage commits the mutations that it
+/// returns.
 final class OriginGuard {
   private let identity: FileIdentity
   private let lock: DirectoryLock

@@ -1,4 +1,4 @@
-import Foundation
+import Glibc
 package import KithCore
 
 /// Small private files beside devices.
@@ -14,7 +14,7 @@ package enum SmallFile {
       let number = errno
       guard number != ENOENT else { return nil }
       if number == EACCES,
-        let foreign = Files.foreign((path as NSString).deletingLastPathComponent)
+        let foreign = Files.foreign(Files.parent(of: path))
       {
         throw foreign
       }
@@ -36,7 +36,7 @@ package enum SmallFile {
       try Files.writeDurably(bytes, to: new)
     }
     try Files.rename(new, to: path)
-    try Files.synchronize((path as NSString).deletingLastPathComponent)
+    try Files.synchronize(Files.parent(of: path))
   }
 
   /// Excludes other processes with the same lock file.

@@ -1,4 +1,3 @@
-import Foundation
 import KithCore
 import KithCrypto
 

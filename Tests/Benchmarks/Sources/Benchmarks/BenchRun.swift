@@ -61,7 +61,7 @@ struct BenchRun {
       return report.figures
     }
     report.figures += figures
-    try yardsticks.close()
+    yardsticks.close()
   }
 
   private func synced(
