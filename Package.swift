@@ -52,6 +52,7 @@ let package = Package(
     .trait(name: "Web", description: "The page of kith web, in the program kith-web.")
   ],
   dependencies: [
+    // Those with `traits: []` would need all of Foundation without it.
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.1.4"),
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
@@ -59,8 +60,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-    .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
-    // Without its traits, which need all of Foundation.
+    .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0", traits: []),
     .package(
       url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),

@@ -5,6 +5,7 @@
 
 #include <malloc.h>
 #include <spawn.h>
+#include <sys/eventfd.h>
 #include <sys/timex.h>
 
 /// Whether the kernel calls its clock synchronised: adjtimex(2).
@@ -21,6 +22,9 @@ static inline void kith_give_memory_back(void) { malloc_trim(0); }
 int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int from);
 int posix_spawn_file_actions_addchdir_np(
     posix_spawn_file_actions_t *actions, const char *directory);
+
+// A pipe whose ends no child gets: pipe(2).
+int pipe2(int ends[2], int flags);
 
 // Takes the calling thread into another namespace: setns(2).
 int setns(int descriptor, int kind);

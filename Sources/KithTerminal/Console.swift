@@ -1,4 +1,4 @@
-package import Foundation
+package import FoundationEssentials
 import Glibc
 
 /// Writes data to standard output, messages to standard error.

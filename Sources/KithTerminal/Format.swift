@@ -76,10 +76,17 @@ package enum Format {
     var scale = 1.0
     for _ in 0..<places { scale *= 10 }
     let scaled = UInt64((number.magnitude * scale).rounded())
-    let digits = String(scaled)
+    let digits = scaled.digits(places + 1)
     let sign = number < 0 && scaled > 0 ? "-" : ""
     guard places > 0 else { return sign + digits }
-    let padded = String(repeating: "0", count: max(0, places + 1 - digits.count)) + digits
-    return sign + padded.dropLast(places) + "." + padded.suffix(places)
+    return sign + digits.dropLast(places) + "." + digits.suffix(places)
+  }
+}
+
+extension BinaryInteger {
+  /// A number that is not negative, with at least so many digits.
+  package func digits(_ count: Int, radix: Int = 10) -> String {
+    let digits = String(self, radix: radix)
+    return String(repeating: "0", count: Swift.max(0, count - digits.count)) + digits
   }
 }

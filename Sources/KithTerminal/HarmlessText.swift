@@ -1,5 +1,3 @@
-import Foundation
-
 /// The effect of a foreign character on a terminal.
 package enum CharacterEffect {
   case drawn
@@ -101,10 +99,8 @@ extension Columns {
 extension String {
   /// Whether the text is in Unicode's Normalization Form C.
   fileprivate var isComposed: Bool {
-    if utf8.allSatisfy({ $0 < 0x80 }) { return true }
-    // Foundation does not compose a syllable of Hangul with its final.
-    return precomposedStringWithCanonicalMapping.utf8.elementsEqual(utf8)
-      && !unicodeScalars.contains { (0x11A8...0x11C2).contains($0.value) }
+    var bytes = utf8Span
+    return bytes.checkForNFC(quickCheck: false)
   }
 }
 

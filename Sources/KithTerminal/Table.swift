@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Glibc
 
 /// A table for people: aligned columns, two spaces apart, no spaces at the ends of lines. It fits

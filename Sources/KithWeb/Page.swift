@@ -1,5 +1,5 @@
 #if Web
-  import Foundation
+  import FoundationEssentials
   import Hummingbird
   import Kith
   import KithCommands

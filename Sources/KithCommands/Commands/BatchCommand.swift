@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import Dispatch
 import Kith
 import KithCore
 import KithTerminal
@@ -52,7 +52,7 @@ private struct Batch: Sendable {
   let console: Console
   private let input = DispatchQueue(label: "kith batch input")
   private let output = DispatchQueue(label: "kith batch output")
-  private let stop = Pipe()
+  private let stop = InputText.Stop()
 
   func run() async throws {
     let greeting = Document.versioned([
@@ -96,7 +96,7 @@ private struct Batch: Sendable {
         Result { () throws(CommandFailure) in try InputText.available(until: stop) }
       }
     } onCancel: {
-      try? stop.fileHandleForWriting.close()
+      stop.raise()
     }.get()
     try Task.checkCancellation()
     return bytes

@@ -101,7 +101,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     guard let line = Confirmation.answer(to: question, console) else {
       throw CommandFailure(.refused, "nothing was done")
     }
-    let names = line.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+    let names = line.split(separator: ",").map { $0.trimmed }
       .filter { !$0.isEmpty }
     switch names {
     case [], ["all"]: return dependents

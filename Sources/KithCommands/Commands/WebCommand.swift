@@ -1,5 +1,6 @@
 import ArgumentParser
-import Foundation
+import Dispatch
+import FoundationEssentials
 import Glibc
 package import Kith
 import KithTerminal
@@ -107,8 +108,8 @@ struct PageAddress: Sendable {
     self.options = options
     self.opens = opens ?? (isGraphical && Terminal.hasTalk)
     let runtime = environment["XDG_RUNTIME_DIR", default: ""]
-    file =
-      (runtime.isEmpty ? NSTemporaryDirectory() : runtime) + "/kith-web-\(UUID().uuidString).html"
+    let directory = runtime.isEmpty ? FileManager.default.temporaryDirectory.path : runtime
+    file = "\(directory)/kith-web-\(UUID().uuidString).html"
   }
 
   @Sendable func show(_ address: String) {
@@ -121,22 +122,25 @@ struct PageAddress: Sendable {
     guard opens else {
       return console.talk("Open this address in a browser on this computer. It works once.")
     }
-    do {
-      let page = "<!doctype html><meta http-equiv=\"refresh\" content=\"0; url=\(address)\">\n"
-      let descriptor = Glibc.open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
-      guard descriptor >= 0 else { throw CocoaError(.fileWriteUnknown) }
-      try FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        .write(contentsOf: Data(page.utf8))
-      let browser = Process()
-      browser.executableURL = URL(filePath: "/usr/bin/env")
-      browser.arguments = ["xdg-open", file]
-      browser.standardOutput = FileHandle.nullDevice
-      browser.standardError = FileHandle.nullDevice
-      try browser.run()
+    do throws(CommandFailure) {
+      try write("<!doctype html><meta http-equiv=\"refresh\" content=\"0; url=\(address)\">\n")
+      let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
+      defer { close(null) }
+      let browser = try HostProgram(["xdg-open", file], output: null)
+      DispatchQueue.global().async { _ = browser.wait() }
       // A browser in a container may not be able to read the file, and only it says so.
       console.talk("A browser opens this address; if it does not, open it by hand. It works once.")
     } catch {
       console.warn("no browser can be started; open the address by hand")
+    }
+  }
+
+  private func write(_ page: String) throws(CommandFailure) {
+    let descriptor = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    defer { close(descriptor) }
+    let bytes = Array(page.utf8)
+    guard descriptor >= 0, Glibc.write(descriptor, bytes, bytes.count) == bytes.count else {
+      throw CommandFailure(.failure, "\(file): \(String(cString: strerror(errno)))")
     }
   }
 

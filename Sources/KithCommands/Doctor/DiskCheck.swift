@@ -1,6 +1,7 @@
-import Foundation
+import FoundationEssentials
 import Glibc
 import Kith
+import KithStorage
 import KithTerminal
 
 struct DiskCheck: Check {
@@ -29,7 +30,7 @@ struct DiskCheck: Check {
     // A directory that does not exist yet will be on its parent's file system.
     var place = target.directory
     while access(place, F_OK) != 0, place.count > 1 {
-      place = (place as NSString).deletingLastPathComponent
+      place = Files.parent(of: place)
     }
     var sight = Sight()
     var status = statvfs()
@@ -40,7 +41,7 @@ struct DiskCheck: Check {
       sight.isReadOnly = status.f_flag & UInt(ST_RDONLY) != 0
     }
     if let resolved = realpath(place, nil) {
-      let mounts = try? String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8)
+      let mounts = try? InputText.text(of: "/proc/self/mountinfo")
       sight.kind = mounts.flatMap { MountTable.kind(of: String(cString: resolved), in: $0) }
       free(resolved)
     }
@@ -167,7 +168,7 @@ enum MountTable {
   static func unescaped(_ text: Substring) -> String {
     var result = String(text)
     for (escape, character) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
-      result = result.replacingOccurrences(of: escape, with: character)
+      result = result.replacing(escape, with: character)
     }
     return result
   }

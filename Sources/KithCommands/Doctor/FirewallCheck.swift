@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Glibc
 
 /// The firewalls of this host, as far as any user may see them.
@@ -18,7 +18,7 @@ struct FirewallCheck: Check {
   }
 
   func look(at target: DiagnosisTarget) -> Sight {
-    func text(_ path: String) -> String? { try? String(contentsOfFile: path, encoding: .utf8) }
+    func text(_ path: String) -> String? { try? InputText.text(of: path) }
     var sight = Sight()
     let port = target.effectivePort
     sight.ufw = text("/etc/ufw/ufw.conf").map(Self.isSwitchedOn)
@@ -26,7 +26,7 @@ struct FirewallCheck: Check {
     let manager = FileManager.default
     let processes = (try? manager.contentsOfDirectory(atPath: "/proc")) ?? []
     sight.isFirewalldRunning = processes.contains { process in
-      Int32(process) != nil && text("/proc/\(process)/comm") == "firewalld\n"
+      Int32(process) != nil && text("/proc/\(process)/comm") == "firewalld"
     }
     let zones = "/etc/firewalld/zones"
     sight.firewalldAllows = (try? manager.contentsOfDirectory(atPath: zones)).map { names in

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Glibc
 import Kith
 import KithCrypto
@@ -138,7 +138,7 @@ enum ListeningSockets {
 
   private static func currentOwner(ofPort port: UInt16) -> PortCheck.Owner? {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].compactMap {
-      try? String(contentsOfFile: $0, encoding: .utf8)
+      try? InputText.text(of: $0)
     }
     let wanted = Set(
       tables.flatMap { inodes(ofPort: port, in: $0) }.map { "socket:[\($0)]" })
@@ -150,10 +150,10 @@ enum ListeningSockets {
       for descriptor in (try? manager.contentsOfDirectory(atPath: descriptors)) ?? [] {
         let target = try? manager.destinationOfSymbolicLink(atPath: "\(descriptors)/\(descriptor)")
         if let target, wanted.contains(target) {
-          let name = try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)
+          let name = try? InputText.text(of: "/proc/\(process)/comm")
           return PortCheck.Owner(
             process: process,
-            program: name?.trimmingCharacters(in: .whitespacesAndNewlines) ?? "unknown")
+            program: name ?? "unknown")
         }
       }
     }

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import KithTerminal
 
 /// Reads a binary property list (CFBinaryPList.c of swift-corelibs-foundation).

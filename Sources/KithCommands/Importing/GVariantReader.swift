@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import KithCore
 
 /// Reads GVariant's text format (GLib, "GVariant Text Format").

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Kith
 import KithCore
 
@@ -60,11 +60,6 @@ extension ImportedFile {
           + "--format dconf imports the other keys")
     }
   }
-}
-
-extension String {
-  /// Drops the carriage return of Windows, too.
-  fileprivate var trimmed: String { trimmingCharacters(in: .whitespacesAndNewlines) }
 }
 
 /// The forms of values that came from dconf dumps (``GVariantText``), by store and key.

@@ -1,4 +1,4 @@
-package import Foundation
+package import FoundationEssentials
 package import Kith
 import KithCore
 
@@ -131,7 +131,7 @@ package enum ImportFormat: String, CaseIterable, Sendable {
 
   /// Whether a line is `[org/gnome/desktop]` or, in INI files, `[a][b]`, and not a JSON array.
   private static func isSection(_ line: Data) -> Bool {
-    let text = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+    let text = String(decoding: line, as: UTF8.self).trimmed
     guard text.hasSuffix("]") else { return false }
     let name = text.dropFirst().dropLast()
     if name.contains("][") { return true }

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import KithCore
 
 /// A property list as its file has it: nothing is dropped, replaced or rounded.

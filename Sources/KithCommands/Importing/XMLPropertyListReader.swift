@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import KithCore
 
 /// Reads an XML property list strictly. Unlike Foundation's reader it keeps keys that Unicode calls
@@ -66,7 +66,7 @@ struct XMLPropertyListReader {
       return .array(nodes)
     case "true", "false":
       let content = try text(of: tag)
-      guard Self.trimmed(content.text).isEmpty else { throw error("<\(tag.name)> holds text") }
+      guard content.text.trimmed.isEmpty else { throw error("<\(tag.name)> holds text") }
       return .value(.bool(tag.name == "true"))
     case "string", "integer", "real", "date", "data":
       let (text, problem) = try text(of: tag)
@@ -92,7 +92,7 @@ struct XMLPropertyListReader {
   }
 
   private static func scalar(_ name: String, _ text: String) -> PropertyListNode {
-    let trimmed = trimmed(text)
+    let trimmed = text.trimmed
     func node(_ value: PropertyListValue?, _ expectation: String) -> PropertyListNode {
       value.map { .value($0) } ?? .invalid("`\(trimmed.prefix(40))` is not \(expectation)")
     }
@@ -259,10 +259,6 @@ struct XMLPropertyListReader {
   private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
 
   private static func isSpace(_ byte: UInt8) -> Bool { [0x20, 0x09, 0x0A, 0x0D].contains(byte) }
-
-  private static func trimmed(_ text: String) -> String {
-    text.trimmingCharacters(in: .whitespacesAndNewlines)
-  }
 
   private func isAt(_ text: StaticString) -> Bool {
     text.withUTF8Buffer { bytes[position...].starts(with: $0) }

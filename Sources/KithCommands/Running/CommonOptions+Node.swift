@@ -1,5 +1,6 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
+import Glibc
 package import Kith
 import KithStorage
 import KithTerminal

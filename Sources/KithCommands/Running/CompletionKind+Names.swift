@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import Kith
 import KithTerminal
 
@@ -51,7 +51,7 @@ private struct CompletedNames: Sendable {
   private var options: CommonOptions {
     get throws {
       let directory = word(after: ["--directory", "-d"])
-        .map { ["--directory", ($0 as NSString).expandingTildeInPath] }
+        .map { ["--directory", Self.expandingTilde($0)] }
       return try CommonOptions.parse(["--quiet"] + (directory ?? []))
     }
   }
@@ -112,6 +112,16 @@ private struct CompletedNames: Sendable {
       guard let source else { throw KithError(.passphrase, "Nobody is asked.") }
       return try source.read()
     }
+  }
+
+  private static func expandingTilde(_ path: String) -> String {
+    guard path.hasPrefix("~") else { return path }
+    let user = path.dropFirst().prefix { $0 != "/" }
+    let home =
+      user.isEmpty
+      ? FileManager.default.homeDirectoryForCurrentUser
+      : FileManager.default.homeDirectory(forUser: String(user))
+    return home.map { $0.path + path.dropFirst(1 + user.count) } ?? path
   }
 
   private func word(after names: [String]) -> String? {

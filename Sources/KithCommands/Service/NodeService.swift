@@ -1,6 +1,7 @@
-import Foundation
+import FoundationEssentials
 import Glibc
 import Kith
+import KithStorage
 import KithTerminal
 
 /// The service that runs a node: its unit's file, and systemd's word on it.
@@ -86,7 +87,7 @@ struct NodeService {
     if !isSuppliedByPackage {
       try checkUnchanged(force)
       try FileManager.default.createDirectory(
-        atPath: (ownPath as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
+        atPath: Files.parent(of: ownPath), withIntermediateDirectories: true)
       try unit.file.write(toFile: ownPath, atomically: true, encoding: .utf8)
     }
     try demand(["daemon-reload"])
@@ -127,23 +128,12 @@ struct NodeService {
   private static func run(
     _ program: String, _ arguments: [String]
   ) -> (isDone: Bool, output: String) {
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = [program] + arguments
-    let output = Pipe()
-    process.standardInput = FileHandle.nullDevice
-    process.standardOutput = output
-    process.standardError = output
-    do {
-      try process.run()
+    do throws(CommandFailure) {
+      let (status, output) = try HostProgram.run([program] + arguments)
+      return (status == 0, output)
     } catch {
-      return (false, error.localizedDescription)
+      return (false, error.description)
     }
-    let bytes = output.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    let text = String(decoding: bytes, as: UTF8.self)
-      .trimmingCharacters(in: .whitespacesAndNewlines)
-    return (process.terminationStatus == 0, text)
   }
 }
 

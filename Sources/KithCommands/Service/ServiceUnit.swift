@@ -1,4 +1,3 @@
-import Foundation
 import KithCrypto
 
 /// A systemd unit that runs a node. `Examples/systemd` has both, with these defaults.
@@ -44,7 +43,7 @@ struct ServiceUnit {
   private static func word(_ text: String) -> String {
     var word = text
     for (character, escaped) in [("\\", "\\\\"), ("\"", "\\\""), ("%", "%%"), ("$", "$$")] {
-      word = word.replacingOccurrences(of: character, with: escaped)
+      word = word.replacing(character, with: escaped)
     }
     let isPlain = word.allSatisfy { $0.isLetter || $0.isNumber || "/._-+:@%$".contains($0) }
     return isPlain ? word : "\"\(word)\""
@@ -55,7 +54,7 @@ struct ServiceUnit {
   var file: String { text + Self.lastLine(of: text) }
 
   static func isUnchanged(_ file: String) -> Bool {
-    guard let last = file.range(of: mark, options: .backwards) else { return false }
+    guard let last = file.ranges(of: mark).last else { return false }
     let text = String(file[..<last.lowerBound])
     return file == text + lastLine(of: text)
   }

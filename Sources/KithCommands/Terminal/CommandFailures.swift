@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 package import Kith
 package import KithTerminal
 
@@ -40,7 +41,9 @@ extension CommandFailure {
       case .fileReadNoSuchFile, .fileNoSuchFile: "there is no such file"
       case .fileReadNoPermission, .fileWriteNoPermission: "permission denied"
       case .fileWriteOutOfSpace: "no space is left on the disk"
-      default: error.localizedDescription
+      default:
+        (error.underlying as? POSIXError).map { String(cString: strerror($0.code.rawValue)) }
+          ?? "it cannot be read or written"
       }
     return path.map { "\($0): \(reason)" } ?? reason
   }

@@ -1,8 +1,10 @@
-import Foundation
+import CLinux
+import FoundationEssentials
 import Glibc
 import KithTerminal
 
-/// Reads a file, a pipe, or standard input for `-`.
+/// Reads a file, a pipe, or standard input for `-`; files of /proc, too, of which Foundation's
+/// essentials read the first page only.
 enum InputText {
   /// Bounds the bytes of an endless stream in memory.
   static let limit = 64 << 20
@@ -30,12 +32,12 @@ enum InputText {
   static func line(of name: String) throws(CommandFailure) -> String {
     if name == "-" {
       while let line = try lineOfStandardInput() {
-        let trimmed = line.trimmingCharacters(in: .whitespacesAndNewlines)
+        let trimmed = line.trimmed
         if !trimmed.isEmpty { return trimmed }
       }
     } else {
       let lines = try text(of: name).split(whereSeparator: \.isNewline)
-      let trimmed = lines.map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
+      let trimmed = lines.map { $0.trimmed }
       if let line = trimmed.first(where: { !$0.isEmpty }) { return line }
     }
     throw CommandFailure(.refused, "\(shown(name)) is empty")
@@ -43,7 +45,7 @@ enum InputText {
 
   /// Returns the next line of standard input, even an empty one; nil at the end.
   static func answer() throws(CommandFailure) -> String? {
-    try lineOfStandardInput()?.trimmingCharacters(in: .newlines)
+    try lineOfStandardInput()?.trimmed { $0 == "\n" || $0 == "\r" }
   }
 
   /// Returns a line with its line feed; nil at the end.
@@ -57,11 +59,20 @@ enum InputText {
     return line.isEmpty ? nil : String(decoding: line, as: UTF8.self)
   }
 
-  /// Returns bytes of standard input as soon as there are some; none at the end, or once the
-  /// writing end of `stop` is closed.
-  static func available(until stop: Pipe) throws(CommandFailure) -> [UInt8] {
+  /// Ends waiting for standard input.
+  final class Stop: Sendable {
+    fileprivate let descriptor = eventfd(0, Int32(EFD_CLOEXEC))
+
+    deinit { close(descriptor) }
+
+    func raise() { eventfd_write(descriptor, 1) }
+  }
+
+  /// Returns bytes of standard input as soon as there are some; none at the end, or once `stop` is
+  /// raised.
+  static func available(until stop: Stop) throws(CommandFailure) -> [UInt8] {
     while true {
-      var waiting = [STDIN_FILENO, stop.fileHandleForReading.fileDescriptor].map {
+      var waiting = [STDIN_FILENO, stop.descriptor].map {
         pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
       }
       guard poll(&waiting, nfds_t(waiting.count), -1) > 0 else { continue }
@@ -143,6 +154,18 @@ enum Confirmation {
     _ = tcflush(STDIN_FILENO, TCIFLUSH)
     console.prompt(Columns.coloured(question))
     let line = (try? InputText.answer()) ?? nil
-    return line?.trimmingCharacters(in: .whitespaces)
+    return line?.trimmed
+  }
+}
+
+extension StringProtocol {
+  /// The text without white space and line feeds at both ends.
+  var trimmed: String { trimmed { $0.properties.isWhitespace } }
+
+  /// The text without the scalars of a kind at both ends.
+  func trimmed(_ isOuter: (Unicode.Scalar) -> Bool) -> String {
+    let start = unicodeScalars.firstIndex { !isOuter($0) } ?? endIndex
+    let end = unicodeScalars.lastIndex { !isOuter($0) }.map { unicodeScalars.index(after: $0) }
+    return String(self[start..<(end ?? start)])
   }
 }

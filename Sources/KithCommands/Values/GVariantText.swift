@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import KithCore
 import KithTerminal
 
@@ -51,7 +51,7 @@ enum GVariantText {
   private static func joined(_ types: [String]) -> String? {
     let all = Set(types)
     if all.count == 1 { return types.first }
-    let wide = Set(all.map { $0.replacingOccurrences(of: "i", with: "x") })
+    let wide = Set(all.map { $0.replacing("i", with: "x") })
     return wide.count == 1 ? wide.first : nil
   }
 
@@ -107,7 +107,7 @@ enum GVariantText {
       return "{\(texts.joined(separator: ", "))}"
     case ("a", .data(let data)) where type == "ay":
       if data.isEmpty { return isTyped ? "@ay []" : "[]" }
-      let bytes = data.map { String(format: "0x%02x", $0) }
+      let bytes = data.map { "0x" + $0.digits(2, radix: 16) }
       return "[\(isTyped ? "byte " : "")\(bytes.joined(separator: ", "))]"
     case ("a", .array(let values)):
       guard let element = GVariantType.element(type, of: "a"), element != "y" else { return nil }
@@ -133,7 +133,7 @@ enum GVariantText {
       guard let (name, range) = GVariantType.integers[letter], range.contains(integer) else {
         return nil
       }
-      let digits = letter == "y" ? String(format: "0x%02x", integer) : "\(integer)"
+      let digits = letter == "y" ? "0x" + integer.digits(2, radix: 16) : "\(integer)"
       return isTyped && letter != "i" ? "\(name) \(digits)" : digits
     default: return nil
     }
@@ -183,7 +183,7 @@ enum GVariantText {
       switch byte {
       case UInt8(ascii: "'"), UInt8(ascii: "\\"): text += "\\" + String(Unicode.Scalar(byte))
       case 0x20..<0x7F: text.unicodeScalars.append(Unicode.Scalar(byte))
-      default: text += String(format: "\\%03o", byte)
+      default: text += "\\" + byte.digits(3, radix: 8)
       }
     }
     return text + "'"
@@ -201,7 +201,7 @@ enum GVariantText {
       case "\n": text += "\\n".unicodeScalars
       case "\t": text += "\\t".unicodeScalars
       case _ where CharacterEffect(scalar) == .obeyed:
-        text += String(format: "\\u%04x", scalar.value).unicodeScalars
+        text += "\\u\(scalar.value.digits(4, radix: 16))".unicodeScalars
       default: text.append(scalar)
       }
     }

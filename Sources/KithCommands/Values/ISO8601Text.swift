@@ -1,5 +1,6 @@
-import Foundation
+import FoundationEssentials
 import KithCore
+import KithTerminal
 
 /// Dates as ISO 8601 text, exact to the last bit: seconds are never floating-point arithmetic.
 enum ISO8601Text {
@@ -21,10 +22,9 @@ enum ISO8601Text {
     let day = Int((Double(whole) / 86_400).rounded(.down))
     let second = whole - day * 86_400
     let (year, month, dayOfMonth) = civil(fromDay: day + daysTo2001)
-    let time = String(
-      format: "%04ld-%02ld-%02ldT%02ld:%02ld:%02ld", year, month, dayOfMonth, second / 3_600,
-      second / 60 % 60, second % 60)
-    return time + (fraction.isEmpty ? "" : "." + fraction) + "Z"
+    let date = [year.digits(4), month.digits(2), dayOfMonth.digits(2)].joined(separator: "-")
+    let time = [second / 3_600, second / 60 % 60, second % 60].map { $0.digits(2) }
+    return date + "T" + time.joined(separator: ":") + (fraction.isEmpty ? "" : "." + fraction) + "Z"
   }
 
   /// Reads `2026-11-21`, `2026-11-21T10:00`, `2026-11-21T10:00:00.123Z` or the same with an offset

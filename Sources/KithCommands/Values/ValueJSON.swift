@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 package import KithCore
 import KithTerminal
 
@@ -183,7 +183,7 @@ extension ValueJSON {
       case "\r": text += "\\r"
       case "\t": text += "\\t"
       case _ where CharacterEffect(scalar) == .obeyed:
-        text += String(format: "\\u%04x", scalar.value)
+        text += "\\u" + scalar.value.digits(4, radix: 16)
       default: text.unicodeScalars.append(scalar)
       }
     }

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import KithCore
 
 /// The kinds of value, by their names in `--type`.
