@@ -24,6 +24,11 @@ package struct StoredBatch: Hashable, Sendable {
 
   var isEmpty: Bool { changeSets.isEmpty && covers.isEmpty }
 
+  /// The highest sequence of each chain in it.
+  var vector: [ChainID: UInt64] {
+    changeSets.reduce(into: [:]) { $0[$1.chain] = max($0[$1.chain] ?? 0, $1.sequence) }
+  }
+
   /// The approximate bytes of its messages.
   package var byteCount: Int { changeSets.reduce(Limits.overheadBytes) { $0 + $1.weight } }
 

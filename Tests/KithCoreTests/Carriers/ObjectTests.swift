@@ -173,7 +173,10 @@ struct DepositTests {
     #expect(Set(bodies.map(\.level)).count == 1)
     let isLarge = counts == [5]
     #expect(bodies.map(\.isPiece) == bodies.indices.map { isLarge && $0 < 2 })
-    if isLarge { #expect(bodies[2].pieces == objects[..<2].map(\.name).sorted()) }
+    if isLarge {
+      #expect(bodies[2].pieces == objects[..<2].map(\.name).sorted())
+      #expect(bodies.map { $0.parts[0].have.vector[mine] } == [2, 4, 5])
+    }
     for part in bodies.flatMap(\.parts) {
       #expect(part.have.vector[mine] != nil && part.have.digest != nil)
     }
