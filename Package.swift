@@ -45,7 +45,7 @@ let package = Package(
       name: "_KithInternals",
       targets: [
         "Kith", "KithCommands", "KithCore", "KithCrypto", "KithNetwork", "KithStorage",
-        "KithTerminal", "KithTestSupport",
+        "KithTerminal", "KithTestSupport", "KithValues",
       ]),
   ],
   traits: [
@@ -136,7 +136,7 @@ let package = Package(
       name: "KithCommands",
       dependencies: [
         "CLinux", "Kith", "KithCarriers", "KithCore", "KithCrypto", "KithNetwork", "KithStorage",
-        "KithTerminal",
+        "KithTerminal", "KithValues",
         argumentParser,
         .product(name: "Logging", package: "swift-log"),
         serviceLifecycle,
@@ -157,6 +157,9 @@ let package = Package(
       name: "KithTestSupport", path: "Tests/KithTestSupport", swiftSettings: strict),
     .executableTarget(name: "kith", dependencies: ["KithCommands"], swiftSettings: strict),
     .target(name: "KithTerminal", swiftSettings: strict),
+    // Values in JSON and property lists.
+    .target(
+      name: "KithValues", dependencies: ["KithCore", "KithTerminal"], swiftSettings: strict),
     .target(
       name: "KithSimulator",
       dependencies: [
@@ -178,6 +181,7 @@ let package = Package(
       name: "KithWeb",
       dependencies: [
         "Kith", "KithCommands", "KithCore", "KithCrypto", "KithNetwork", "KithTerminal",
+        "KithValues",
         hummingbird,
         .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
         .product(name: "HTTPTypes", package: "swift-http-types", condition: ofPage),
@@ -194,6 +198,7 @@ let package = Package(
       name: "KithWebTests",
       dependencies: [
         "KithWeb", "Kith", "KithCommands", "KithCore", "KithCrypto", "KithTestSupport",
+        "KithValues",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
@@ -271,7 +276,7 @@ let package = Package(
       name: "KithCommandsTests",
       dependencies: [
         "CLinux", "KithCommands", "Kith", "KithCore", "KithCrypto", "KithProxy", "KithTerminal",
-        "KithTestSupport", "KithTesting",
+        "KithTestSupport", "KithTesting", "KithValues",
         .product(name: "Logging", package: "swift-log"),
       ],
       exclude: ["Golden"], resources: [.copy("Samples")], swiftSettings: strict),
@@ -287,6 +292,22 @@ let package = Package(
       resources: [.copy("Schedules")], swiftSettings: strict),
   ] + examples + clients
 )
+
+// `libkith.so` for C (`Docs/C.md`), which needs `@c @implementation` of Swift 6.3.
+#if compiler(>=6.3)
+  package.products.append(.library(name: "KithC", type: .dynamic, targets: ["KithC"]))
+  package.targets += [
+    // The header, which is written by hand.
+    .systemLibrary(name: "CKith"),
+    .target(
+      name: "KithC",
+      dependencies: [
+        "CKith", "CLinux", "Kith", "KithCore", "KithCrypto", "KithValues",
+        .product(name: "Logging", package: "swift-log"),
+      ],
+      swiftSettings: strict),
+  ]
+#endif
 
 /// Programs to copy from. They import and see what other packages do.
 /// `Examples/check` runs them.

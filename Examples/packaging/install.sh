@@ -17,9 +17,9 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+files=$(find bin include lib share -type f -o -type l | sort)
 # Nobody looks for units below ~/.local/lib; kith service install writes a person's own.
-if [ "$(id -u)" -eq 0 ]; then places='bin share lib'; else places='bin share'; fi
-files=$(find $places -type f | sort)
+if [ "$(id -u)" -ne 0 ]; then files=$(echo "$files" | grep -v '^lib/systemd/'); fi
 
 if [ "$action" = uninstall ]; then
   for file in $files; do rm -f "$prefix/$file"; done
@@ -46,10 +46,12 @@ for file in $files; do
   # Beside the old one and then in its place: a running kith keeps its own.
   case $file in
   lib/systemd/*) sed "s|/usr/bin/kith|$prefix/bin/kith|" "$file" >"$prefix/$file.new" ;;
-  *) cp -p "$file" "$prefix/$file.new" ;;
+  *) cp -pP "$file" "$prefix/$file.new" ;;
   esac
   mv "$prefix/$file.new" "$prefix/$file"
 done
+# So that programs find libkith.so.0 in a directory of the system's loader.
+if [ "$(id -u)" -eq 0 ]; then ldconfig 2>/dev/null || true; fi
 echo "installed kith $version as $prefix/bin/kith"
 case :$PATH: in *":$prefix/bin:"*) ;; *) echo "$prefix/bin is not in PATH: add it" ;; esac
 echo "next: kith account create, or kith join on a further device"

@@ -4,6 +4,7 @@
   import Kith
   import KithCommands
   import KithCore
+  import KithValues
   import NIOCore
 
   /// The requests of the page, which are those of the commands: each asks the node that has the

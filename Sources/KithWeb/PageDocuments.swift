@@ -2,6 +2,7 @@ import Kith
 import KithCommands
 import KithCore
 import KithTerminal
+import KithValues
 import NIOCore
 
 /// Values, changes and writes as the page gets them. Values are texts of canonical JSON, because

@@ -1,6 +1,7 @@
 import Foundation
 import KithCommands
 import KithTestSupport
+import KithValues
 import Testing
 
 @testable import Kith

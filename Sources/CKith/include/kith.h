@@ -1,38 +1,43 @@
 /* kith.h: Kith for C and all languages that call C.
  *
  * The devices of a person's account share small key-value stores, without a server. A program opens
- * the accounts of a directory, takes a store, reads, writes, and hears of the other devices' changes:
+ * the accounts of a directory, takes a store, reads, writes, and hears of the other devices'
+ * changes:
  *
  *   kith_error *error;
  *   kith_accounts *accounts = kith_accounts_open(NULL, &error);
  *   kith_store *store = kith_accounts_store(accounts, "com.example.Editor", NULL, &error);
  *   kith_store_set_string(store, "theme", "dark", &error);
  *
- * Handles. Every `kith_… *` is a handle: a number in the form of a pointer, never to be dereferenced.
+ * Handles. Every `kith_… *` is a handle: a number in the form of a pointer, never to be
+ * dereferenced.
  *   - A function that returns a handle without `const` gives it to the caller, who ends it with
  *     kith_free(). A `const` one is borrowed: it ends with the handle that it was asked of.
  *   - NULL, a freed handle and a handle of another kind are found out: the call fails with
- *     KITH_INVALID_ARGUMENT, or returns what it returns for nothing. A handle's number is not used again.
+ *     KITH_INVALID_ARGUMENT, or returns what it returns for nothing. A handle's number is not used
+ *     again.
  *   - A handle keeps what it needs: a store may be used after its accounts are freed, and reports
  *     KITH_CLOSED.
  *
- * Text is UTF-8. Text with a length may hold zero bytes; KITH_TERMINATED as its length means up to the
- * first zero byte. Returned text always ends with a zero byte that its length does not count. Returned
- * text and bytes belong to the handle that they were asked of, until that is freed or changed. Keys
- * end at their first zero byte; a key that holds one is seen in snapshots and changes alone.
+ * Text is UTF-8. Text with a length may hold zero bytes; KITH_TERMINATED as its length means up to
+ * the first zero byte. Returned text always ends with a zero byte that its length does not count.
+ * Returned text and bytes belong to the handle that they were asked of, until that is freed or
+ * changed. Keys end at their first zero byte; a key that holds one is seen in snapshots and
+ * changes alone.
  *
- * Errors. A function that can fail returns false or NULL, and has a last argument `error`. If that is
- * not NULL, each call stores there: NULL if it succeeds, otherwise an error, which the caller frees.
- * A failed call has changed nothing, unless its code's text says so.
+ * Errors. A function that can fail returns false or NULL, and has a last argument `error`. If that
+ * is not NULL, each call stores there: NULL if it succeeds, otherwise an error, which the caller
+ * frees. A failed call has changed nothing, unless its code's text says so.
  *
  * Threads. Any thread may call any function with any handle, also at the same time. A call on a
- * handle that another thread frees ends as if it had come first. Kith never calls back on a thread of
- * its own. It has threads of its own from the first kith_accounts_open() on: after fork(), the child
- * must call nothing here, except through exec().
+ * handle that another thread frees ends as if it had come first. Kith never calls back on a thread
+ * of its own. It has threads of its own from the first kith_accounts_open() on: after fork(), the
+ * child must call nothing here, except through exec().
  *
- * Waiting. Functions that wait for disk or another program say so. Changes, and work that takes long
- * (a kith_task), tell of themselves by a file descriptor that any event loop can poll: it is readable
- * while there is something to take. Never read, write or close it; stop polling before the free.
+ * Waiting. Functions that wait for disk or another program say so. Changes, and work that takes
+ * long (a kith_task), tell of themselves by a file descriptor that any event loop can poll: it is
+ * readable while there is something to take. Never read, write or close it; stop polling before
+ * the free.
  *
  * The interface only grows: structs begin with their size, and functions and constants keep their
  * meaning as long as the library is libkith.so.0.
@@ -74,11 +79,12 @@ const char *kith_version(void);
 /* Ends a handle of any kind, and all that was borrowed of it.
  *
  * Accounts are closed as by kith_accounts_close(), without its error. A task is cancelled. A
- * transaction writes nothing. Returns whether the handle was there: false for NULL, and for one that is
- * borrowed or was freed before; then nothing has happened. */
+ * transaction writes nothing. Returns whether the handle was there: false for NULL, and for one
+ * that is borrowed or was freed before; then nothing has happened. */
 bool kith_free(void *handle);
 
-/* ---------------------------------------------------------------------------------------- Errors */
+/* ---------------------------------------------------------------------------------------- Errors
+ * */
 
 /* The kinds of error. kith_error_name() gives the same as a text, such as "quotaExceeded". */
 typedef enum kith_code {
@@ -194,8 +200,8 @@ typedef enum kith_code {
 kith_code kith_error_code(const kith_error *error);
 /* Returns the code's name, such as "quotaExceeded"; "ok" for NULL. */
 const char *kith_error_name(const kith_error *error);
-/* Returns the reason and the remedy, for people, in one or more sentences; "" for NULL. It never holds
- * a value, and only names a key in kith_error_key(), which is private: do not log that. */
+/* Returns the reason and the remedy, for people, in one or more sentences; "" for NULL. It never
+ * holds a value, and only names a key in kith_error_key(), which is private: do not log that. */
 const char *kith_error_message(const kith_error *error);
 /* Returns what to do: the message's sentences after the first, which may be none. */
 const char *kith_error_remedy(const kith_error *error);
@@ -203,10 +209,12 @@ const char *kith_error_remedy(const kith_error *error);
 const char *kith_error_key(const kith_error *error);
 /* Returns the file, directory or address concerned, or NULL. */
 const char *kith_error_path(const kith_error *error);
-/* Returns how many codes may still be tried, with KITH_PAIRING_CODE; otherwise, or if unknown, -1. */
+/* Returns how many codes may still be tried, with KITH_PAIRING_CODE; otherwise, or if unknown, -1.
+ * */
 int kith_error_tries_left(const kith_error *error);
 
-/* ---------------------------------------------------------------------------------------- Values */
+/* ---------------------------------------------------------------------------------------- Values
+ * */
 
 /* The types of values. */
 typedef enum kith_type {
@@ -226,12 +234,12 @@ typedef enum kith_type {
   KITH_DICTIONARY = 8
 } kith_type;
 
-/* Dates count seconds from the beginning of 2001 in UTC, as Apple's do; this is that moment in Unix time:
- * kith_value_new_date((double)time(NULL) - KITH_UNIX_2001). */
+/* Dates count seconds from the beginning of 2001 in UTC, as Apple's do; this is that moment in
+ * Unix time: kith_value_new_date((double)time(NULL) - KITH_UNIX_2001). */
 #define KITH_UNIX_2001 978307200
 
-/* Make values. They return NULL only if a text is NULL or not UTF-8, data is NULL though it has a length, or
- * `value` is no value. */
+/* Make values. They return NULL only if a text is NULL or not UTF-8, data is NULL though it has a
+ * length, or `value` is no value. */
 kith_value *kith_value_new_bool(bool value);
 kith_value *kith_value_new_integer(int64_t value);
 kith_value *kith_value_new_double(double value);
@@ -248,29 +256,29 @@ kith_value *kith_value_copy(const kith_value *value);
 /* Adds a copy of an element at the end of an array. This ends what was borrowed of the array.
  * Fails with KITH_INVALID_ARGUMENT: a borrowed value cannot be changed. */
 bool kith_value_append(kith_value *array, const kith_value *element, kith_error **error);
-/* Sets a dictionary's member to a copy of a value; NULL removes it. This ends what was borrowed of the
- * dictionary. Fails with KITH_INVALID_ARGUMENT. */
+/* Sets a dictionary's member to a copy of a value; NULL removes it. This ends what was borrowed of
+ * the dictionary. Fails with KITH_INVALID_ARGUMENT. */
 bool kith_value_put(kith_value *dictionary, const char *name, size_t length,
                     const kith_value *value, kith_error **error);
 
 /* Returns the type; KITH_NONE for NULL. */
 kith_type kith_value_type(const kith_value *value);
-/* Return the content, or `otherwise` if the value is NULL or has another type. Numbers are read as the
- * other kind of number if that is exact. */
+/* Return the content, or `otherwise` if the value is NULL or has another type. Numbers are read as
+ * the other kind of number if that is exact. */
 bool kith_value_get_bool(const kith_value *value, bool otherwise);
 int64_t kith_value_get_integer(const kith_value *value, int64_t otherwise);
 double kith_value_get_double(const kith_value *value, double otherwise);
 /* In seconds since 2001; see KITH_UNIX_2001. */
 double kith_value_get_date(const kith_value *value, double otherwise);
-/* Return the content and, if `length` is not NULL, its bytes there; NULL if the value is NULL or has
- * another type. */
+/* Return the content and, if `length` is not NULL, its bytes there; NULL if the value is NULL or
+ * has another type. */
 const char *kith_value_get_string(const kith_value *value, size_t *length);
 const void *kith_value_get_data(const kith_value *value, size_t *length);
 
 /* Returns the number of elements or members; 0 for other types. */
 size_t kith_value_count(const kith_value *value);
-/* Returns an element of an array, or the value of a dictionary's member in order of the names; NULL if
- * there is none. Borrowed. */
+/* Returns an element of an array, or the value of a dictionary's member in order of the names;
+ * NULL if there is none. Borrowed. */
 const kith_value *kith_value_at(const kith_value *value, size_t index);
 /* Returns the name of a dictionary's member by its place; NULL if there is none. */
 const char *kith_value_name_at(const kith_value *dictionary, size_t index, size_t *length);
@@ -280,20 +288,21 @@ const kith_value *kith_value_member(const kith_value *dictionary, const char *na
 /* Returns whether both are values and equal: of the same type, with the same bits and bytes. */
 bool kith_value_equal(const kith_value *one, const kith_value *other);
 
-/* Returns the value as compact JSON that restores each bit, as `kith get --json` prints it: dates are
- * {"$date":"2026-11-21T10:00:00Z"}, data {"$data":"base64"}; NULL if there is no value. The text
- * belongs to the value. */
+/* Returns the value as compact JSON that restores each bit, as `kith get --json` prints it: dates
+ * are {"$date":"2026-11-21T10:00:00Z"}, data {"$data":"base64"}; NULL if there is no value. The
+ * text belongs to the value. */
 const char *kith_value_json(const kith_value *value, size_t *length);
-/* Reads JSON: that of kith_value_json(), or any other without null. A number without a fraction and an
- * exponent is an integer. Fails with KITH_UNSUPPORTED_VALUE, whose message has the place. */
+/* Reads JSON: that of kith_value_json(), or any other without null. A number without a fraction
+ * and an exponent is an integer. Fails with KITH_UNSUPPORTED_VALUE, whose message has the place. */
 kith_value *kith_value_from_json(const char *text, size_t length, kith_error **error);
 /* Returns the value as a binary property list, as NSPropertyListSerialization and Python's plistlib
  * read it; NULL if there is no value. The bytes belong to the value. */
 const void *kith_value_plist(const kith_value *value, size_t *length);
-/* Reads a binary or XML property list. Fails with KITH_UNSUPPORTED_VALUE. */
+/* Reads a binary property list. Fails with KITH_UNSUPPORTED_VALUE. */
 kith_value *kith_value_from_plist(const void *bytes, size_t length, kith_error **error);
 
-/* -------------------------------------------------------------------------------------- Accounts */
+/* -------------------------------------------------------------------------------------- Accounts
+ * */
 
 /* Bits of kith_options.flags. */
 enum {
@@ -310,16 +319,17 @@ enum {
 #define KITH_ANY_PORT (-1)
 
 /* How to open accounts. Zero in any member but the first means the usual:
- *   kith_options options = {sizeof options, "/srv/editor"}; */
+ *   kith_options options = {.size = sizeof options, .directory = "/srv/editor"}; */
 typedef struct kith_options {
   /* sizeof(kith_options). */
   size_t size;
-  /* The directory of the accounts, made if missing; NULL: that of `kith` and of all programs of this user
-   * ($KITH_DIRECTORY, or kith below $XDG_DATA_HOME). */
+  /* The directory of the accounts, made if missing; NULL: that of `kith` and of all programs of
+   * this user ($KITH_DIRECTORY, or kith below $XDG_DATA_HOME). */
   const char *directory;
   /* The addresses to listen on, ended by NULL; NULL: all. */
   const char *const *hosts;
-  /* Other devices to call, as host or host:port, ended by NULL; NULL: those that are known and found. */
+  /* Other devices to call, as host or host:port, ended by NULL; NULL: those that are known and
+   * found. */
   const char *const *peers;
   /* The TCP port; 0: 4114. If it is taken, another one is used. */
   int32_t port;
@@ -345,20 +355,21 @@ typedef struct kith_policy {
 
 /* Opens the accounts of a directory; NULL as options: all usual.
  *
- * If another program has the directory open, such as `kith run`, this one is attached to it, and its
- * stores work alike. Blocks while the disk is read, and up to 10 seconds while another program
+ * If another program has the directory open, such as `kith run`, this one is attached to it, and
+ * its stores work alike. Blocks while the disk is read, and up to 10 seconds while another program
  * starts or ends. Fails with a storage code, or KITH_INVALID_ARGUMENT. */
 kith_accounts *kith_accounts_open(const kith_options *options, kith_error **error);
 
 /* Syncs with other devices, on threads of the library, until the task is cancelled or freed or the
- * accounts are closed; then it is done. It is also done, with an error, if it cannot go on. It has no
- * events. A program without it reads and writes, but exchanges nothing, unless another program does
- * so for the directory. Fails with KITH_ALREADY_RUNNING or KITH_CLOSED. */
+ * accounts are closed; then it is done. It is also done, with an error, if it cannot go on. It has
+ * no events. A program without it reads and writes, but exchanges nothing, unless another program
+ * does so for the directory. Fails with KITH_ALREADY_RUNNING or KITH_CLOSED. */
 kith_task *kith_accounts_run(kith_accounts *accounts, kith_error **error);
 
-/* Makes all writes durable and closes the accounts: cancels their tasks, waits for them, and ends the
- * sequences of changes. Stores still read; all else fails with KITH_CLOSED. Blocks while the disk
- * writes. A second call does nothing. Fails with a storage code; the accounts are closed nevertheless. */
+/* Makes all writes durable and closes the accounts: cancels their tasks, waits for them, and ends
+ * the sequences of changes. Stores still read; all else fails with KITH_CLOSED. Blocks while the
+ * disk writes. A second call does nothing. Fails with a storage code; the accounts are closed
+ * nevertheless. */
 bool kith_accounts_close(kith_accounts *accounts, kith_error **error);
 
 /* Returns a store of the account, and creates it with the first write. The identifier has 1 to 255
@@ -368,17 +379,17 @@ bool kith_accounts_close(kith_accounts *accounts, kith_error **error);
 kith_store *kith_accounts_store(kith_accounts *accounts, const char *identifier,
                                 const kith_policy *policy, kith_error **error);
 
-/* Returns the id of the account that is signed in, as a string of hexadecimal digits; NULL, without an
- * error, if nobody is. It is never a waiting call. */
+/* Returns the id of the account that is signed in, as a string of hexadecimal digits; NULL,
+ * without an error, if nobody is. It is never a waiting call. */
 kith_value *kith_accounts_signed_in(kith_accounts *accounts, kith_error **error);
 
 /* Returns the accounts that can be signed in here: an array of dictionaries with "account",
  * "directory" and "isSignedIn". Fails with a storage code. */
 kith_value *kith_accounts_known(kith_accounts *accounts, kith_error **error);
 
-/* Returns the state of the node, its devices, peers, stores and problems: a dictionary, which as JSON is
- * what `kith status --json` prints. Blocks up to 30 seconds for another program's node. Fails with
- * KITH_CLOSED, KITH_NOT_RUNNING or KITH_CONTROL. */
+/* Returns the state of the node, its devices, peers, stores and problems: a dictionary, which as
+ * JSON is what `kith status --json` prints. Blocks up to 30 seconds for another program's node.
+ * Fails with KITH_CLOSED, KITH_NOT_RUNNING or KITH_CONTROL. */
 kith_value *kith_accounts_status(kith_accounts *accounts, kith_error **error);
 
 /* Begins to watch the state: the task has an event {"event": "status", "status": …} at once and
@@ -386,12 +397,13 @@ kith_value *kith_accounts_status(kith_accounts *accounts, kith_error **error);
  * accounts are closed. */
 kith_task *kith_accounts_watch_status(kith_accounts *accounts, kith_error **error);
 
-/* The following tasks change who is signed in. Their stores stay valid, and tell of changes with the
- * reason KITH_INITIAL_SYNC_CHANGE or KITH_ACCOUNT_CHANGE. */
+/* The following tasks change who is signed in. Their stores stay valid, and tell of changes with
+ * the reason KITH_INITIAL_SYNC_CHANGE or KITH_ACCOUNT_CHANGE. */
 
-/* Creates an account, and signs in to it; what was written here so far becomes its first data. `name`
- * is this device's name for people, of 1 to 64 bytes.
- *   question {"event": "recoveryKey", "recoveryKey": "…", "account": "…", "device": "…"}: show the key
+/* Creates an account, and signs in to it; what was written here so far becomes its first data.
+ * `name` is this device's name for people, of 1 to 64 bytes.
+ *   question {"event": "recoveryKey", "recoveryKey": "…", "account": "…", "device": "…"}: show the
+ *   key
  *     to a person, to be written down: it is stored nowhere. Yes creates the account.
  *   result {"account": "…", "device": "…", "name": "…", "recoveryKey": "…"}
  * Fails with KITH_DECLINED, KITH_INVALID_NAME, KITH_PASSPHRASE or a storage code. */
@@ -399,16 +411,16 @@ kith_task *kith_accounts_create_account(kith_accounts *accounts, const char *nam
                                         kith_error **error);
 
 /* Joins an account with a new device by another device's short code or token, and signs in.
- * `address` is the inviting device's, as host or host:port; NULL: the token's, or found on the local
- * network.
+ * `address` is the inviting device's, as host or host:port; NULL: the token's, or found on the
+ * local network.
  *   event {"event": "progress", "stores": n, "pulledStores": n, "changeSets": n}
  *   question {"event": "confirm", "inviter": {"id", "name", "fingerprint", "address"},
- *     "fingerprint": "…"}: have people compare both fingerprints on both devices. A token alone is proof
- *     enough for a program that trusts its source. Yes joins.
+ *     "fingerprint": "…"}: have people compare both fingerprints on both devices. A token alone is
+ *     proof enough for a program that trusts its source. Yes joins.
  *   result {"account": "…", "device": "…", "name": "…"}
  * When it is done the stores show all data of the account. Fails with KITH_PAIRING_CODE,
- * KITH_DECLINED, KITH_NETWORK, KITH_INVALID_NAME, KITH_TIMED_OUT (then somebody may be signed in) or a
- * storage code. */
+ * KITH_DECLINED, KITH_NETWORK, KITH_INVALID_NAME, KITH_TIMED_OUT (then somebody may be signed in)
+ * or a storage code. */
 kith_task *kith_accounts_sign_in(kith_accounts *accounts, const char *code, const char *name,
                                  const char *address, kith_error **error);
 
@@ -417,16 +429,18 @@ kith_task *kith_accounts_sign_in(kith_accounts *accounts, const char *code, cons
 kith_task *kith_accounts_sign_in_to(kith_accounts *accounts, const char *account,
                                     kith_error **error);
 
-/* Signs out: the stores show what is local to this host. The account's data stays on this host and on
- * the other devices. Fails with KITH_TIMED_OUT or a storage code. */
+/* Signs out: the stores show what is local to this host. The account's data stays on this host and
+ * on the other devices. Fails with KITH_TIMED_OUT or a storage code. */
 kith_task *kith_accounts_sign_out(kith_accounts *accounts, kith_error **error);
 
-/* Invites one device into the account, for at most ten minutes. `addresses` are names or addresses to
- * name in the invitation, ended by NULL; NULL: this host's. The node must run, here or in another
- * program.
- *   event {"event": "invitation", "code": "…", "token": "…", "addresses": […]}: show the code or hand
+/* Invites one device into the account, for at most ten minutes. `addresses` are names or addresses
+ * to name in the invitation, ended by NULL; NULL: this host's. The node must run, here or in
+ * another program.
+ *   event {"event": "invitation", "code": "…", "token": "…", "addresses": […]}: show the code or
+ *   hand
  *     over the token.
- *   question {"event": "candidate", "device": {"id", "name", "fingerprint", "address"}}: yes lets it in.
+ *   question {"event": "candidate", "device": {"id", "name", "fingerprint", "address"}}: yes lets
+ *   it in.
  *     After no, another one may ask.
  *   result {"device": "…"}: the id of the device that joined.
  * Fails with KITH_MISSING while nobody is signed in, KITH_NOT_RUNNING, KITH_PAIRING_CODE,
@@ -434,14 +448,16 @@ kith_task *kith_accounts_sign_out(kith_accounts *accounts, kith_error **error);
 kith_task *kith_accounts_invite(kith_accounts *accounts, const char *const *addresses,
                                 kith_error **error);
 
-/* ----------------------------------------------------------------------------------------- Tasks */
+/* ----------------------------------------------------------------------------------------- Tasks
+ * */
 
-/* Returns the descriptor that is readable while an event waits or the task is done; -1 if there is no
- * such task. See "Waiting" above. */
+/* Returns the descriptor that is readable while an event waits or the task is done; -1 if there is
+ * no such task. See "Waiting" above. */
 int kith_task_fd(const kith_task *task);
-/* Returns the next event, a dictionary with "event" and what the function that began the task names;
- * NULL if none comes in time, or none can come any more. `timeout_milliseconds` is the longest wait;
- * 0: none, negative: no limit. At most 64 events wait; then the oldest that is no question goes. */
+/* Returns the next event, a dictionary with "event" and what the function that began the task
+ * names; NULL if none comes in time, or none can come any more. `timeout_milliseconds` is the
+ * longest wait; 0: none, negative: no limit. At most 64 events wait; then the oldest that is no
+ * question goes. */
 kith_value *kith_task_next(kith_task *task, int timeout_milliseconds);
 /* Answers the oldest question that has no answer yet. Fails with KITH_INVALID_ARGUMENT if there is
  * none. */
@@ -454,29 +470,31 @@ bool kith_task_is_done(const kith_task *task);
  * empty if it has nothing to say. Fails with the task's error. May be called again. */
 kith_value *kith_task_finish(kith_task *task, kith_error **error);
 
-/* ---------------------------------------------------------------------------------------- Stores */
+/* ---------------------------------------------------------------------------------------- Stores
+ * */
 
 /* Reading takes from memory and never waits. */
 
 /* Returns the value that a key shows; NULL, without an error, if it shows none. Fails with
  * KITH_INVALID_ARGUMENT. */
 kith_value *kith_store_get(kith_store *store, const char *key, kith_error **error);
-/* Return what a key shows, or `otherwise` if it shows nothing of that type, or the call is wrong. */
+/* Return what a key shows, or `otherwise` if it shows nothing of that type, or the call is wrong.
+ * */
 bool kith_store_get_bool(kith_store *store, const char *key, bool otherwise);
 int64_t kith_store_get_integer(kith_store *store, const char *key, int64_t otherwise);
 double kith_store_get_double(kith_store *store, const char *key, double otherwise);
 /* Returns the keys that show a value, in order of their bytes: an array of strings. */
 kith_value *kith_store_keys(kith_store *store, kith_error **error);
-/* Returns what the keys with a prefix show at one moment: a dictionary by their whole keys; NULL or ""
- * as prefix: all keys. */
+/* Returns what the keys with a prefix show at one moment: a dictionary by their whole keys; NULL
+ * or "" as prefix: all keys. */
 kith_value *kith_store_snapshot(kith_store *store, const char *prefix, kith_error **error);
 
 /* Writing shows at once. It is durable soon after, while the node runs, and otherwise on return;
- * kith_store_flush() waits for that. If another program has the directory open, a write blocks until
- * that accepts it: usually under a millisecond, at most 30 seconds (KITH_TIMED_OUT: it may have been
- * accepted), and 10 seconds for another program to take its place. Writes fail with KITH_INVALID_KEY,
- * KITH_VALUE_TOO_LARGE, KITH_QUOTA_EXCEEDED, KITH_UNSUPPORTED_VALUE, KITH_REVOKED, KITH_CLOSED,
- * KITH_TIMED_OUT or a storage code. */
+ * kith_store_flush() waits for that. If another program has the directory open, a write blocks
+ * until that accepts it: usually under a millisecond, at most 30 seconds (KITH_TIMED_OUT: it may
+ * have been accepted), and 10 seconds for another program to take its place. Writes fail with
+ * KITH_INVALID_KEY, KITH_VALUE_TOO_LARGE, KITH_QUOTA_EXCEEDED, KITH_UNSUPPORTED_VALUE,
+ * KITH_REVOKED, KITH_CLOSED, KITH_TIMED_OUT or a storage code. */
 
 /* Sets a key's value; NULL removes the key. */
 bool kith_store_set(kith_store *store, const char *key, const kith_value *value,
@@ -492,8 +510,8 @@ bool kith_store_remove(kith_store *store, const char *key, kith_error **error);
 /* Blocks until all writes so far are durable. */
 bool kith_store_flush(kith_store *store, kith_error **error);
 
-/* The following ask the node; if that is another program's, they block up to 5 seconds (KITH_TIMED_OUT).
- * Devices are named by their ids, which kith_accounts_status() has too. */
+/* The following ask the node; if that is another program's, they block up to 5 seconds
+ * (KITH_TIMED_OUT). Devices are named by their ids, which kith_accounts_status() has too. */
 
 /* Returns what the store uses: {"bytes", "keys", "policy": {"totalBytes", "keys", "keyBytes",
  * "valueBytes"}}. */
@@ -512,44 +530,48 @@ kith_value *kith_store_take_refusals(kith_store *store, uint64_t through, kith_e
  * device, unless it was the quota}. */
 kith_value *kith_store_history(kith_store *store, const char *key, size_t limit,
                                kith_error **error);
-/* Makes a key show a past value again: that of a number (0: the newest). Blocks until that is durable.
- * Returns the past value as kith_store_history() has it; NULL, without an error, if there is none. Fails
- * as a write. */
+/* Makes a key show a past value again: that of a number (0: the newest). Blocks until that is
+ * durable. Returns the past value as kith_store_history() has it; NULL, without an error, if there
+ * is none. Fails as a write. */
 kith_value *kith_store_undo(kith_store *store, const char *key, uint64_t number,
                             kith_error **error);
 /* Returns who has what: {"complete": [devices that have all of this device's writes], "incomplete":
  * [the other devices], "hasUnpublishedWrites", "isComplete"}. */
 kith_value *kith_store_sync_report(kith_store *store, kith_error **error);
 /* Begins to wait until all other devices have this device's writes, or so many of them
- * (`devices`; 0: all). The result is as of kith_store_sync_report(), also after the time is over. */
+ * (`devices`; 0: all). The result is as of kith_store_sync_report(), also after the time is over.
+ * */
 kith_task *kith_store_wait_until_synced(kith_store *store, int timeout_milliseconds,
                                         unsigned devices, kith_error **error);
 
-/* ---------------------------------------------------------------------------------- Transactions */
+/* ---------------------------------------------------------------------------------- Transactions
+ * */
 
-/* A transaction reads the store as it was when it began, with its own writes applied, and notes what
- * it reads. If anything of that has changed before its writes are accepted, it writes nothing
- * (KITH_CONFLICT). So no update is lost among the programs of this host. Between devices there is no
- * lock: if two write one key before either hears of the other, the later write wins.
+/* A transaction reads the store as it was when it began, with its own writes applied, and notes
+ * what it reads. If anything of that has changed before its writes are accepted, it writes nothing
+ * (KITH_CONFLICT). So no update is lost among the programs of this host. Between devices there is
+ * no lock: if two write one key before either hears of the other, the later write wins.
  *
  * A transaction is for one thread at a time. */
 
 /* Called with a transaction that is valid until it returns. Returns whether to commit. */
 typedef bool (*kith_body)(kith_transaction *transaction, void *context);
 
-/* Calls the body on this thread, and commits its writes, if it returns true. If others changed what it
- * read, it is called again, up to 1,000 times; so let it compute, and act afterwards. It must return:
- * no longjmp() and no C++ exception may leave it. Blocks until the writes are durable. Fails as a
- * write, with KITH_CONFLICT, or with KITH_CANCELLED if the body returned false. */
+/* Calls the body on this thread, and commits its writes, if it returns true. If others changed
+ * what it read, it is called again, up to 1,000 times; so let it compute, and act afterwards. It
+ * must return: no longjmp() and no C++ exception may leave it. Blocks until the writes are
+ * durable. Fails as a write, with KITH_CONFLICT, or with KITH_CANCELLED if the body returned
+ * false. */
 bool kith_store_commit(kith_store *store, kith_body body, void *context, kith_error **error);
 
 /* Begins a transaction that the program commits itself, and repeats itself in a loop of its own. */
 kith_transaction *kith_store_begin(kith_store *store, kith_error **error);
-/* Commits it and blocks until its writes are durable. Fails as a write, or with KITH_CONFLICT: begin a
- * new one. Either way the transaction is over, and only to be freed. */
+/* Commits it and blocks until its writes are durable. Fails as a write, or with KITH_CONFLICT:
+ * begin a new one. Either way the transaction is over, and only to be freed. */
 bool kith_transaction_commit(kith_transaction *transaction, kith_error **error);
 
-/* Returns the value that a key shows in the transaction; NULL, without an error, if it shows none. */
+/* Returns the value that a key shows in the transaction; NULL, without an error, if it shows none.
+ * */
 kith_value *kith_transaction_get(kith_transaction *transaction, const char *key,
                                  kith_error **error);
 /* As kith_store_snapshot(), in the transaction. It conflicts also if such a key comes or goes. */
@@ -563,7 +585,8 @@ bool kith_transaction_expect(kith_transaction *transaction, const char *key,
 bool kith_transaction_set(kith_transaction *transaction, const char *key,
                           const kith_value *value, kith_error **error);
 
-/* --------------------------------------------------------------------------------------- Changes */
+/* --------------------------------------------------------------------------------------- Changes
+ * */
 
 /* Why a store's values changed. */
 typedef enum kith_reason {
@@ -589,12 +612,12 @@ enum {
 
 /* Returns the changes from now on: of other devices and programs, by signing in, and by the quota.
  *
- * Take them before reading, to miss none: applied in order over what the store showed then, together with
- * the program's own writes, they give what it shows. At most 64 wait; then the newest are joined,
- * and nothing is lost. Fails with KITH_INVALID_ARGUMENT. */
+ * Take them before reading, to miss none: applied in order over what the store showed then,
+ * together with the program's own writes, they give what it shows. At most 64 wait; then the
+ * newest are joined, and nothing is lost. Fails with KITH_INVALID_ARGUMENT. */
 kith_changes *kith_store_changes(kith_store *store, uint32_t flags, kith_error **error);
-/* Returns the descriptor that is readable while a change waits or the changes have ended; -1 if there
- * are no such changes. See "Waiting" above. */
+/* Returns the descriptor that is readable while a change waits or the changes have ended; -1 if
+ * there are no such changes. See "Waiting" above. */
 int kith_changes_fd(const kith_changes *changes);
 /* Returns the next change; NULL if none comes in time, or the changes have ended.
  * `timeout_milliseconds` is the longest wait; 0: none, negative: no limit. */

@@ -24,6 +24,14 @@ extension KeyValueStore {
     view.subscribe(seesOwnWrites: includesOwnWrites).changes
   }
 
+  /// As ``changes(includingOwnWrites:)``, for a consumer that is no task: `onOffer` is called at each
+  /// change and at the end.
+  package func changes(
+    includingOwnWrites includesOwnWrites: Bool, onOffer: @escaping @Sendable () -> Void
+  ) -> StoreChanges {
+    view.subscribe(seesOwnWrites: includesOwnWrites, onOffer: onOffer).changes
+  }
+
   /// Returns the values shown now and every later change, also this program's own.
   ///
   /// ```swift

@@ -87,6 +87,16 @@ public struct StoreChanges: AsyncSequence, Sendable {
 
   let subscription: Subscription
 
+  /// Whether it is finished, and every change was taken.
+  package var hasEnded: Bool { subscription.buffer.hasEnded }
+
+  /// Whether changes wait, or none will come any more.
+  package var isReady: Bool { subscription.buffer.isReady }
+
+  package var isFinished: Bool { subscription.buffer.isFinished }
+
+  package func takeFirst() -> KeyValueStore.Change? { subscription.buffer.takeFirst() }
+
   package func takeWaiting() -> [KeyValueStore.Change] { subscription.buffer.takeAll() }
 
   /// Returns an iterator; all iterators of a sequence share the waiting changes.
@@ -136,6 +146,10 @@ final class ChangeBuffer: Sendable {
 
   var isFinished: Bool { state.withLock { $0.isFinished } }
 
+  var hasEnded: Bool { state.withLock { $0.isFinished && $0.waiting.isEmpty } }
+
+  var isReady: Bool { state.withLock { $0.isFinished || !$0.waiting.isEmpty } }
+
   var isAwaited: Bool { state.withLock { $0.consumer != nil } }
 
   /// Why the consumer's values change by a write of this device.
@@ -163,6 +177,12 @@ final class ChangeBuffer: Sendable {
         consumer?.resume()
         self.onOffer?()
       }
+    }
+  }
+
+  func takeFirst() -> KeyValueStore.Change? {
+    state.withLock { state in
+      state.waiting.isEmpty ? nil : state.waiting.removeFirst().change
     }
   }
 

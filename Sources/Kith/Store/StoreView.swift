@@ -158,9 +158,11 @@ final class StoreView: Observable, Sendable {
 
   /// `limit`: from so many waiting changes on, later ones are joined.
   func subscribe(
-    seesOwnWrites: Bool, own: WriteOrigin? = .owner, limit: Int = ChangeBuffer.limit
+    seesOwnWrites: Bool, own: WriteOrigin? = .owner, limit: Int = ChangeBuffer.limit,
+    onOffer: (@Sendable () -> Void)? = nil
   ) -> (values: [Key: PropertyListValue], changes: StoreChanges) {
-    let buffer = ChangeBuffer(seesOwnWrites: seesOwnWrites, own: own, limit: limit)
+    let buffer = ChangeBuffer(
+      seesOwnWrites: seesOwnWrites, own: own, limit: limit, onOffer: onOffer)
     let (values, number) = subscribe(buffer)
     let subscription = StoreChanges.Subscription(buffer: buffer, view: self, number: number)
     return (values, StoreChanges(subscription: subscription))

@@ -35,10 +35,9 @@ extension KeyValueStore {
     var hasTurn = false
     defer { if hasTurn { retries.giveBack() } }
     for _ in 0..<Limits.commitTries {
-      var transaction = KeyValueStore.Transaction(base: view.values)
+      var transaction = begin()
       let result = try body(&transaction)
-      let (operations, expected) = (try transaction.operations(), try transaction.expectation())
-      if try await commit(operations, expecting: expected) { return result }
+      if try await commit(transaction) { return result }
       // One task at a time tries again: many that met would keep each other from being accepted.
       if !hasTurn { await retries.take() }
       hasTurn = true
@@ -70,10 +69,13 @@ extension KeyValueStore {
     try await commit { (transaction) throws(KithError) in transaction.attempt(body) }.get()
   }
 
-  /// Writes one transaction of encoded values; false if the store shows other values than expected.
-  private nonisolated(nonsending) func commit(
-    _ operations: [KithCore.Operation], expecting expected: ExpectedValues
+  package func begin() -> Transaction { Transaction(base: view.values) }
+
+  /// Tries once to write a transaction; false if others changed what it read.
+  package nonisolated(nonsending) func commit(
+    _ transaction: Transaction
   ) async throws(KithError) -> Bool {
+    let (operations, expected) = (try transaction.operations(), try transaction.expectation())
     guard !operations.isEmpty else { return true }
     do throws(KithError) {
       try await awaitingService { service async throws(KithError) in

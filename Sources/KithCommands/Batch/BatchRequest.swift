@@ -1,5 +1,6 @@
 import Kith
 import KithTerminal
+import KithValues
 
 /// A request of `kith batch`, read strictly: an unknown member is an error.
 struct BatchRequest {

@@ -3,6 +3,7 @@ import FoundationEssentials
 import Glibc
 import Kith
 import KithTerminal
+import KithValues
 
 struct SetCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

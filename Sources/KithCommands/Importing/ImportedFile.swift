@@ -1,6 +1,7 @@
 package import FoundationEssentials
 package import Kith
 import KithCore
+import KithValues
 
 /// The values of a settings file that can be stored, and the reasons for the others.
 package struct ImportedFile: Sendable {

@@ -1,51 +1,8 @@
 import FoundationEssentials
 import KithCore
-
-/// A property list as its file has it: nothing is dropped, replaced or rounded.
-indirect enum PropertyListNode {
-  case value(PropertyListValue)
-  /// Damaged, or without a counterpart among values; for people, such as "`AAE` is not base64".
-  case invalid(String)
-  case array([PropertyListNode])
-  /// In the order of the file. A key may occur twice.
-  case dictionary([(key: String, node: PropertyListNode)])
-
-  func value() throws(NotAValue) -> PropertyListValue {
-    switch self {
-    case .value(let value): return value
-    case .invalid(let reason): throw NotAValue(reason)
-    case .array(let nodes):
-      var values: [PropertyListValue] = []
-      for (index, node) in nodes.enumerated() {
-        do throws(NotAValue) { values.append(try node.value()) } catch {
-          throw error.inside("[\(index)]")
-        }
-      }
-      return .array(values)
-    case .dictionary(let members):
-      return .dictionary(try .distinct(members) { node throws(NotAValue) in try node.value() })
-    }
-  }
-
-  /// With its article.
-  var kindName: String {
-    switch self {
-    case .value(.bool): "a bool"
-    case .value(.integer), .value(.double): "a number"
-    case .value(.date): "a date"
-    case .value(.data): "data"
-    case .value(.string): "a string"
-    case .value(.array), .array: "an array"
-    case .value(.dictionary), .dictionary: "a dictionary"
-    case .invalid(let reason): "no value: \(reason)"
-    }
-  }
-}
+import KithValues
 
 enum PropertyListReader {
-  /// Nested containers. A store's own limit is lower.
-  static let maximumDepth = 512
-
   static func value(_ data: Data) throws -> PropertyListValue {
     try node(ImportFormat.utf8(data)).value()
   }
@@ -61,8 +18,12 @@ enum PropertyListReader {
       var reader = XMLPropertyListReader(Array(data))
       return try reader.read()
     }
-    var reader = try BinaryPropertyListReader(data)
-    return try reader.read()
+    do throws(PropertyListError) {
+      var reader = try BinaryPropertyListReader(data)
+      return try reader.read()
+    } catch {
+      throw ImportError(error.description)
+    }
   }
 }
 
@@ -81,6 +42,22 @@ extension ImportedFile {
     }
     for (key, node) in members.sorted(by: { Key($0.key) < Key($1.key) }) {
       add(key) { try node.value() }
+    }
+  }
+}
+
+extension PropertyListNode {
+  /// With its article.
+  var kindName: String {
+    switch self {
+    case .value(.bool): "a bool"
+    case .value(.integer), .value(.double): "a number"
+    case .value(.date): "a date"
+    case .value(.data): "data"
+    case .value(.string): "a string"
+    case .value(.array), .array: "an array"
+    case .value(.dictionary), .dictionary: "a dictionary"
+    case .invalid(let reason): "no value: \(reason)"
     }
   }
 }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import KithCore
+import KithValues
 
 /// Reads an XML property list strictly. Unlike Foundation's reader it keeps keys that Unicode calls
 /// equivalent and keys that occur twice, and replaces no damaged value. Work and memory are linear
@@ -55,8 +56,8 @@ struct XMLPropertyListReader {
   }
 
   private mutating func value(_ tag: Tag, depth: Int) throws(ImportError) -> PropertyListNode {
-    guard depth <= PropertyListReader.maximumDepth else {
-      throw error("nested deeper than \(PropertyListReader.maximumDepth)")
+    guard depth <= PropertyListNode.maximumDepth else {
+      throw error("nested deeper than \(PropertyListNode.maximumDepth)")
     }
     switch tag.name {
     case "dict": return try dictionary(tag, depth: depth)

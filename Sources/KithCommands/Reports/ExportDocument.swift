@@ -1,5 +1,6 @@
 package import Kith
 import KithCore
+import KithValues
 
 /// The output of `kith export`: devices that show the same values export the same bytes.
 package struct ExportDocument: Sendable {

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Kith
 import KithTerminal
+import KithValues
 
 /// The report of `kith stores`, also a part of `kith status`.
 struct StoresReport: Equatable, Sendable {

@@ -1,5 +1,6 @@
 package import Kith
 import KithTerminal
+import KithValues
 
 /// A JSON document of a command: members sorted by their keys' bytes, values as ``ValueJSON``.
 /// Unlike a property-list dictionary, it distinguishes keys that Swift calls equal.

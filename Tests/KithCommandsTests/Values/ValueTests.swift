@@ -1,6 +1,7 @@
 import Foundation
 import KithCore
 import KithTestSupport
+import KithValues
 import Testing
 
 @testable import KithCommands

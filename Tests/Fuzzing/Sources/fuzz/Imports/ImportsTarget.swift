@@ -1,4 +1,5 @@
 import Foundation
+import KithValues
 
 @testable import KithCommands
 @testable import KithCore

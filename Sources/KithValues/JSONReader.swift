@@ -1,8 +1,8 @@
-import Kith
+import KithCore
 
 /// Reads JSON (RFC 8259) strictly (`Docs/Decisions/json-by-hand.md`). Work and memory are linear in
 /// the text, and recursion ends at ``maximumDepth``.
-struct JSONReader {
+package struct JSONReader {
   /// Enough for a value of 64 containers with every dictionary tagged, inside the object of an
   /// export.
   static let maximumDepth = 256
@@ -14,13 +14,13 @@ struct JSONReader {
   /// `bytes` may begin with a byte-order mark. `isFile` accepts `//` and `/* */` comments and a
   /// trailing comma, as in editors' settings files, and leaves it to the caller to refuse keys that
   /// occur twice.
-  init(_ bytes: [UInt8], isFile: Bool = false) {
+  package init(_ bytes: [UInt8], isFile: Bool = false) {
     self.bytes = bytes
     self.isFile = isFile
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
   }
 
-  mutating func read() throws(JSONSyntaxError) -> JSONNode {
+  package mutating func read() throws(JSONSyntaxError) -> JSONNode {
     try skipSpace()
     let node = try node(depth: 0)
     try skipSpace()
@@ -47,12 +47,12 @@ struct JSONReader {
     try open(depth)
     var members: [JSONMember] = []
     // Compare keys by bytes: two keys of a store may be canonically equivalent.
-    var keys: Set<KeyValueStore.Key> = []
+    var keys: Set<Key> = []
     while try !close(UInt8(ascii: "}"), isFirst: members.isEmpty) {
       guard peek == UInt8(ascii: "\"") else { throw error("expected a key in double quotes") }
       let start = position
       let key = try string()
-      guard isFile || keys.insert(KeyValueStore.Key(key)).inserted else {
+      guard isFile || keys.insert(Key(key)).inserted else {
         throw error("the key \"\(key)\" occurs twice in one object", at: start)
       }
       try skipSpace()
@@ -231,7 +231,7 @@ extension JSONReader {
 }
 
 /// A JSON text as written, without rounding, dropping or reordering.
-indirect enum JSONNode: Equatable {
+package indirect enum JSONNode: Equatable {
   case null
   case bool(Bool)
   /// The digits as text, so that `1`, `1.0` and 20 digits are preserved.
@@ -242,12 +242,12 @@ indirect enum JSONNode: Equatable {
   case object([JSONMember])
 }
 
-struct JSONMember: Equatable {
-  let key: String
-  let value: JSONNode
+package struct JSONMember: Equatable {
+  package let key: String
+  package let value: JSONNode
 }
 
-struct JSONSyntaxError: Error, CustomStringConvertible {
+package struct JSONSyntaxError: Error, CustomStringConvertible {
   /// Begins with line and column: from 1, in bytes of UTF-8.
-  let description: String
+  package let description: String
 }

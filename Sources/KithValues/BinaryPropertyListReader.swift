@@ -1,15 +1,15 @@
-import FoundationEssentials
+package import FoundationEssentials
 import KithTerminal
 
 /// Reads a binary property list (CFBinaryPList.c of swift-corelibs-foundation).
 ///
 /// Its objects may be shared: 200 bytes can stand for more arrays than fit in memory. So the list is
 /// measured first, in a time linear in the file.
-struct BinaryPropertyListReader {
+package struct BinaryPropertyListReader {
   /// The most expanded values, keys included.
   static let limitValues = 1 << 20
   /// The most expanded bytes of text and data.
-  static let limitBytes = InputText.limit
+  static let limitBytes = 64 << 20
 
   /// The expanded size of an object.
   private struct Size {
@@ -27,14 +27,14 @@ struct BinaryPropertyListReader {
   /// References read: bounded, because the lists of objects may overlap.
   private var references = 0
 
-  private static let damaged = ImportError("the binary property list is damaged or cut off")
-  private static let tooLarge = ImportError(
+  private static let damaged = PropertyListError("the binary property list is damaged or cut off")
+  private static let tooLarge = PropertyListError(
     "the binary property list unfolds to more than \(Format.count(limitValues)) values or "
       + "\(Format.bytes(limitBytes))")
-  private static let tooDeep = ImportError(
-    "the property list is nested deeper than \(PropertyListReader.maximumDepth)")
+  private static let tooDeep = PropertyListError(
+    "the property list is nested deeper than \(PropertyListNode.maximumDepth)")
 
-  init(_ data: Data) throws(ImportError) {
+  package init(_ data: Data) throws(PropertyListError) {
     bytes = Array(data)
     // The last 32 bytes: 6 unused, two sizes, the number of objects, the root, the table.
     let trailer = bytes.count - 32
@@ -52,24 +52,24 @@ struct BinaryPropertyListReader {
     sizes = Array(repeating: nil, count: count)
   }
 
-  mutating func read() throws(ImportError) -> PropertyListNode {
+  package mutating func read() throws(PropertyListError) -> PropertyListNode {
     _ = try size(of: root, depth: 0)
     return try node(root)
   }
 
   // MARK: Measuring
 
-  private mutating func size(of object: Int, depth: Int) throws(ImportError) -> Size {
+  private mutating func size(of object: Int, depth: Int) throws(PropertyListError) -> Size {
     guard sizes.indices.contains(object) else { throw Self.damaged }
     if let known = sizes[object] { return known }
     // A list that contains itself also ends here.
-    guard depth <= PropertyListReader.maximumDepth else { throw Self.tooDeep }
+    guard depth <= PropertyListNode.maximumDepth else { throw Self.tooDeep }
     let size = try measure(object, depth)
     sizes[object] = size
     return size
   }
 
-  private mutating func measure(_ object: Int, _ depth: Int) throws(ImportError) -> Size {
+  private mutating func measure(_ object: Int, _ depth: Int) throws(PropertyListError) -> Size {
     let place = try place(of: object)
     switch bytes[place] >> 4 {
     case 0x4, 0x5: return Size(bytes: try count(at: place).count)
@@ -82,7 +82,7 @@ struct BinaryPropertyListReader {
 
   private mutating func container(
     at place: Int, factor: Int, _ depth: Int
-  ) throws(ImportError) -> Size {
+  ) throws(PropertyListError) -> Size {
     let objects = try objects(at: place, factor: factor)
     references += objects.count
     var sum = Size()
@@ -97,13 +97,13 @@ struct BinaryPropertyListReader {
       }
     }
     sum.depth += 1
-    guard sum.depth <= PropertyListReader.maximumDepth else { throw Self.tooDeep }
+    guard sum.depth <= PropertyListNode.maximumDepth else { throw Self.tooDeep }
     return sum
   }
 
   // MARK: Objects
 
-  private func place(of object: Int) throws(ImportError) -> Int {
+  private func place(of object: Int) throws(PropertyListError) -> Int {
     guard
       let place = Self.number(bytes, offsetTable + object * offsetSize, offsetSize),
       place >= 8, place < offsetTable
@@ -112,7 +112,7 @@ struct BinaryPropertyListReader {
   }
 
   /// The elements of an array, or the keys and then the values of a dictionary.
-  private func objects(at place: Int, factor: Int) throws(ImportError) -> [Int] {
+  private func objects(at place: Int, factor: Int) throws(PropertyListError) -> [Int] {
     let (count, start) = try count(at: place)
     let total = count * factor
     guard count <= bytes.count, start + total * referenceSize <= offsetTable else {
@@ -132,7 +132,7 @@ struct BinaryPropertyListReader {
   }
 
   /// Returns the bytes, characters or elements of an object, and their position.
-  private func count(at place: Int) throws(ImportError) -> (count: Int, start: Int) {
+  private func count(at place: Int) throws(PropertyListError) -> (count: Int, start: Int) {
     let short = Int(bytes[place] & 0xF)
     if short != 0xF { return (short, place + 1) }
     guard place + 1 < offsetTable, bytes[place + 1] >> 4 == 1, bytes[place + 1] & 0xF <= 3 else {
@@ -146,13 +146,13 @@ struct BinaryPropertyListReader {
   }
 
   /// The bytes of an object.
-  private func content(_ start: Int, _ count: Int) throws(ImportError) -> ArraySlice<UInt8> {
+  private func content(_ start: Int, _ count: Int) throws(PropertyListError) -> ArraySlice<UInt8> {
     guard start + count <= offsetTable else { throw Self.damaged }
     return bytes[start..<start + count]
   }
 
   /// Only of measured objects, which end the recursion.
-  private func node(_ object: Int) throws(ImportError) -> PropertyListNode {
+  private func node(_ object: Int) throws(PropertyListError) -> PropertyListNode {
     let place = try place(of: object)
     let marker = bytes[place]
     switch (marker >> 4, marker & 0xF) {
@@ -184,7 +184,7 @@ struct BinaryPropertyListReader {
     }
   }
 
-  private func dictionary(at place: Int) throws(ImportError) -> PropertyListNode {
+  private func dictionary(at place: Int) throws(PropertyListError) -> PropertyListNode {
     let objects = try objects(at: place, factor: 2)
     let count = objects.count / 2
     var members: [(key: String, node: PropertyListNode)] = []
@@ -202,7 +202,7 @@ struct BinaryPropertyListReader {
   }
 
   /// Nil for characters that ASCII or UTF-16 does not have.
-  private func text(at place: Int) throws(ImportError) -> String? {
+  private func text(at place: Int) throws(PropertyListError) -> String? {
     let (count, start) = try count(at: place)
     if bytes[place] >> 4 == 0x5 {
       let content = try content(start, count)
@@ -216,7 +216,7 @@ struct BinaryPropertyListReader {
   }
 
   /// Of 1, 2 and 4 bytes without a sign, otherwise with one.
-  private func integer(_ start: Int, _ width: Int) throws(ImportError) -> PropertyListNode {
+  private func integer(_ start: Int, _ width: Int) throws(PropertyListError) -> PropertyListNode {
     guard width == 16 else {
       let bits = try unsigned(start, width)
       return .value(.integer(width < 8 ? Int64(bits) : Int64(bitPattern: bits)))
@@ -231,7 +231,7 @@ struct BinaryPropertyListReader {
     return .value(.integer(integer))
   }
 
-  private func unsigned(_ start: Int, _ width: Int) throws(ImportError) -> UInt64 {
+  private func unsigned(_ start: Int, _ width: Int) throws(PropertyListError) -> UInt64 {
     try content(start, width).reduce(0) { $0 << 8 | UInt64($1) }
   }
 

@@ -22,7 +22,7 @@ import KithTerminal
 /// JSON of other programs is read alike. A number without fraction and exponent is an integer;
 /// beyond 64 bits it is refused. `null` is refused.
 package enum ValueJSON {
-  enum Tag: String {
+  package enum Tag: String {
     case date = "$date"
     case data = "$data"
     case double = "$double"
@@ -35,7 +35,7 @@ package enum ValueJSON {
     return try value(try reader.read())
   }
 
-  static func value(_ node: JSONNode) throws(NotAValue) -> PropertyListValue {
+  package static func value(_ node: JSONNode) throws(NotAValue) -> PropertyListValue {
     switch node {
     case .null: throw NotAValue("null is no value")
     case .bool(let bool): return .bool(bool)
@@ -148,6 +148,14 @@ extension ValueJSON {
     }
   }
 
+  /// As of a dictionary, whose keys are in order, and may be canonically equivalent.
+  package static func text(_ members: [(key: Key, value: PropertyListValue)]) -> String {
+    let texts = members.map { "\(quoted($0.key.text)):\(text($0.value))" }
+    let object = "{" + texts.joined(separator: ",") + "}"
+    guard members.count == 1, Tag(rawValue: members[0].key.text) != nil else { return object }
+    return tagged(.dictionary, object)
+  }
+
   private static func object(_ members: [String: PropertyListValue]) -> String {
     let sorted = members.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
     let texts = sorted.map { member in "\(quoted(member.key)):\(text(member.value))" }
@@ -171,7 +179,7 @@ extension ValueJSON {
     return tagged(.double, quoted(name))
   }
 
-  static func quoted(_ string: String) -> String {
+  package static func quoted(_ string: String) -> String {
     var text = "\""
     for scalar in string.unicodeScalars {
       switch scalar {

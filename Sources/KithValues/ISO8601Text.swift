@@ -1,13 +1,11 @@
-import FoundationEssentials
-import KithCore
-import KithTerminal
+package import FoundationEssentials
 
 /// Dates as ISO 8601 text, exact to the last bit: seconds are never floating-point arithmetic.
-enum ISO8601Text {
+package enum ISO8601Text {
   /// Returns the date in UTC, such as `2026-11-21T10:00:00.123Z`, with enough decimals to restore
   /// its bits. Nil for a date that is not finite, outside the years 1 to 9999, negative zero, or
   /// less than a ten-thousandth of a second from the reference date.
-  static func text(_ date: Date) -> String? {
+  package static func text(_ date: Date) -> String? {
     let seconds = date.timeIntervalSinceReferenceDate
     guard seconds.isFinite, seconds != 0 || seconds.sign == .plus else { return nil }
     let parts = seconds.magnitude.description.split(separator: ".")
@@ -29,7 +27,7 @@ enum ISO8601Text {
 
   /// Reads `2026-11-21`, `2026-11-21T10:00`, `2026-11-21T10:00:00.123Z` or the same with an offset
   /// such as `+01:00`; the default is UTC.
-  static func date(_ text: String) -> Date? {
+  package static func date(_ text: String) -> Date? {
     let pattern =
       #/
       (\d{4}) - (\d\d) - (\d\d)

@@ -1,0 +1,90 @@
+internal import CKith
+internal import Foundation
+internal import Kith
+
+/// Reads what a C program hands over. Everything may be missing or wrong.
+enum Argument {
+  static func object<Object: Handled>(
+    _ pointer: OpaquePointer?, _ name: StaticString, _ type: Object.Type = Object.self
+  ) throws(KithError) -> Object {
+    if let object = Registry.shared.object(pointer, type) { return object }
+    throw .invalid(
+      pointer == nil
+        ? "The argument \(name) is NULL."
+        : "The argument \(name) is no handle of its kind, or was freed before.")
+  }
+
+  /// Text that ends with a zero byte.
+  static func text(_ text: UnsafePointer<CChar>?, _ name: StaticString) throws(KithError) -> String
+  {
+    guard let text else { throw .invalid("The argument \(name) is NULL.") }
+    if let valid = String(validatingCString: text) { return valid }
+    throw .invalid("The argument \(name) is not valid UTF-8.")
+  }
+
+  static func text(
+    _ text: UnsafePointer<CChar>?, _ length: Int, _ name: StaticString
+  ) throws(KithError) -> String {
+    if length == -1 { return try self.text(text, name) }
+    guard length >= 0, text != nil || length == 0 else {
+      throw .invalid("The argument \(name) is NULL, or its length too large.")
+    }
+    let bytes = UnsafeRawBufferPointer(start: text, count: length)
+    if let valid = String(validating: bytes, as: UTF8.self) { return valid }
+    throw .invalid("The argument \(name) is not valid UTF-8.")
+  }
+
+  static func key(_ key: UnsafePointer<CChar>?) throws(KithError) -> String {
+    guard let key else { throw .invalid("The argument key is NULL.") }
+    if let valid = String(validatingCString: key) { return valid }
+    throw KithError(.invalidKey, "The key is not valid UTF-8.")
+  }
+
+  /// Texts that end with NULL; nil for none.
+  static func texts(
+    _ texts: UnsafePointer<UnsafePointer<CChar>?>?, _ name: StaticString
+  ) throws(KithError) -> [String]? {
+    guard var next = texts else { return nil }
+    var all: [String] = []
+    while let text = next.pointee {
+      all.append(try self.text(text, name))
+      next += 1
+    }
+    return all
+  }
+
+  static func bytes(_ bytes: UnsafeRawPointer?, _ length: Int) -> UnsafeRawBufferPointer? {
+    guard length >= 0, bytes != nil || length == 0 else { return nil }
+    return UnsafeRawBufferPointer(start: bytes, count: length)
+  }
+
+  /// A struct that begins with its size. One of a later header may be larger, if all that this version
+  /// does not know is zero. There is no earlier header yet, whose struct would be smaller.
+  static func options<Options>(
+    _ options: UnsafePointer<Options>?, _ standard: Options, _ name: StaticString
+  ) throws(KithError) -> Options {
+    guard let options else { return standard }
+    let known = MemoryLayout<Options>.size
+    let raw = UnsafeRawPointer(options)
+    let size = raw.load(as: Int.self)
+    guard (known...4_096).contains(size),
+      UnsafeRawBufferPointer(start: raw, count: size).dropFirst(known).allSatisfy({ $0 == 0 })
+    else {
+      throw .invalid("The size in \(name) is not that of its struct, or a member is unknown here.")
+    }
+    return options.pointee
+  }
+}
+
+extension PropertyListValue {
+  static func texts(_ texts: [String]) -> Self { .array(texts.map { .string($0) }) }
+
+  static func number(_ number: UInt64) -> Self { .integer(Int64(clamping: number)) }
+
+  static func number(_ number: Int) -> Self { .integer(Int64(number)) }
+
+  /// A dictionary without the members that are nil.
+  static func members(_ members: [String: PropertyListValue?]) -> Self {
+    .dictionary(members.compactMapValues(\.self))
+  }
+}

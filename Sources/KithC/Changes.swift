@@ -1,0 +1,158 @@
+// swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
+// kith.h documents them.
+
+public import CKith
+internal import Kith
+internal import KithCore
+internal import Synchronization
+
+/// A `kith_changes`.
+final class Changes: Handled {
+  private let descriptor: Descriptor
+  private let changes: StoreChanges
+
+  init(of store: KeyValueStore, includingOwnWrites: Bool) throws(KithError) {
+    let descriptor = try Descriptor()
+    self.descriptor = descriptor
+    changes = store.changes(includingOwnWrites: includingOwnWrites) { descriptor.set(true) }
+    if changes.isReady { descriptor.set(true) }
+  }
+
+  var number: CInt { descriptor.number }
+
+  var haveEnded: Bool { changes.hasEnded }
+
+  /// The next change; nil if none comes in time. One at a time: own writes update those that wait.
+  func next(within milliseconds: CInt) -> KeyValueStore.Change? {
+    descriptor.take(within: milliseconds) {
+      // What comes meanwhile sets it again.
+      descriptor.set(false)
+      let change = changes.takeFirst()
+      if changes.isReady { descriptor.set(true) }
+      return change
+    } unless: {
+      changes.isFinished
+    }
+  }
+}
+
+/// A `kith_change`.
+final class Change: Handled {
+  private static let placeOfSuperseded = -1
+
+  let change: KeyValueStore.Change
+  private struct State: ~Copyable {
+    var keys: [Int: CText] = [:]
+    var borrowed = Borrowed()
+  }
+  private let state = Mutex(State())
+
+  init(_ change: KeyValueStore.Change) {
+    self.change = change
+  }
+
+  private func item(at index: Int) -> KeyValueStore.Change.Item? {
+    change.items.indices.contains(index) ? change.items[index] : nil
+  }
+
+  func key(at index: Int) -> CText? {
+    guard let item = item(at: index) else { return nil }
+    return state.withLock { state in
+      let text = state.keys[index] ?? CText(item.key.text)
+      state.keys[index] = text
+      return text
+    }
+  }
+
+  func value(at index: Int, isNew: Bool) -> Handle? {
+    guard let item = item(at: index), let value = isNew ? item.new : item.old else { return nil }
+    return state.withLock {
+      $0.borrowed.handle(2 * index + (isNew ? 1 : 0), of: HeldValue(value, isBorrowed: true))
+    }
+  }
+
+  var superseded: Handle? {
+    state.withLock {
+      $0.borrowed.handle(
+        Self.placeOfSuperseded,
+        of: HeldValue(.texts(change.superseded.map(\.text)), isBorrowed: true))
+    }
+  }
+
+  var reason: kith_reason {
+    switch change.reason {
+    case .ownWrite: KITH_OWN_WRITE
+    case .externalChange: KITH_EXTERNAL_CHANGE
+    case .initialSyncChange: KITH_INITIAL_SYNC_CHANGE
+    case .quotaViolationChange: KITH_QUOTA_VIOLATION_CHANGE
+    case .accountChange: KITH_ACCOUNT_CHANGE
+    }
+  }
+}
+
+private func change(_ change: Pointer) -> Change? {
+  Registry.shared.object(change, Change.self)
+}
+
+@c @implementation
+public func kith_store_changes(_ store: Pointer, _ flags: UInt32, _ error: ErrorPlace) -> Pointer {
+  call(error, failing: nil) { () throws(KithError) in
+    let store = try Argument.object(store, "store", Store.self).store
+    return try Changes(
+      of: store, includingOwnWrites: flags & UInt32(KITH_OWN_WRITES) != 0
+    ).handle
+  }
+}
+
+@c @implementation
+public func kith_changes_fd(_ changes: Pointer) -> CInt {
+  Registry.shared.object(changes, Changes.self)?.number ?? -1
+}
+
+@c @implementation
+public func kith_changes_next(_ changes: Pointer, _ milliseconds: CInt) -> Pointer {
+  guard let changes = Registry.shared.object(changes, Changes.self),
+    let change = changes.next(within: milliseconds)
+  else { return nil }
+  return Change(change).handle
+}
+
+@c @implementation
+public func kith_changes_have_ended(_ changes: Pointer) -> Bool {
+  Registry.shared.object(changes, Changes.self)?.haveEnded ?? true
+}
+
+@c @implementation
+public func kith_change_reason(_ pointer: Pointer) -> kith_reason {
+  change(pointer)?.reason ?? KITH_NO_REASON
+}
+
+@c @implementation
+public func kith_change_count(_ pointer: Pointer) -> Int {
+  change(pointer)?.change.items.count ?? 0
+}
+
+@c @implementation
+public func kith_change_key(_ pointer: Pointer, _ index: Int, _ length: Length) -> Text {
+  change(pointer)?.key(at: index)?.text(length)
+}
+
+@c @implementation
+public func kith_change_old(_ pointer: Pointer, _ index: Int) -> Pointer {
+  change(pointer)?.value(at: index, isNew: false)?.pointer
+}
+
+@c @implementation
+public func kith_change_new(_ pointer: Pointer, _ index: Int) -> Pointer {
+  change(pointer)?.value(at: index, isNew: true)?.pointer
+}
+
+@c @implementation
+public func kith_change_superseded(_ pointer: Pointer) -> Pointer {
+  change(pointer)?.superseded?.pointer
+}
+
+@c @implementation
+public func kith_change_is_joined(_ pointer: Pointer) -> Bool {
+  change(pointer)?.change.isJoined ?? false
+}

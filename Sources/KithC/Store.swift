@@ -1,0 +1,255 @@
+// swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
+// kith.h documents them.
+
+internal import CKith
+internal import Kith
+internal import KithCore
+
+/// A `kith_store`.
+final class Store: Handled {
+  let store: KeyValueStore
+
+  init(_ store: KeyValueStore) {
+    self.store = store
+  }
+}
+
+private func store(_ store: Pointer) throws(KithError) -> KeyValueStore {
+  try Argument.object(store, "store", Store.self).store
+}
+
+private func optionalKey(_ key: Text) throws(KithError) -> String? {
+  try key == nil ? nil : Argument.key(key)
+}
+
+/// Asks a store for a document.
+private func document(
+  _ pointer: Pointer, _ error: ErrorPlace,
+  _ body: (KeyValueStore) throws(KithError) -> PropertyListValue?
+) -> Pointer {
+  call(error, failing: nil) { () throws(KithError) in try body(store(pointer))?.handle }
+}
+
+/// Writes a key.
+private func write(
+  _ pointer: Pointer, _ key: Text, _ error: ErrorPlace,
+  _ value: () throws(KithError) -> PropertyListValue?
+) -> Bool {
+  call(error, failing: false) { () throws(KithError) in
+    try store(pointer).set(try value(), forKey: Argument.key(key))
+    return true
+  }
+}
+
+private func shown(_ pointer: Pointer, _ key: Text) -> PropertyListValue? {
+  guard let key = try? Argument.key(key) else { return nil }
+  return try? store(pointer).value(forKey: key)
+}
+
+// MARK: - Reading
+
+@c @implementation
+public func kith_store_get(_ store: Pointer, _ key: Text, _ error: ErrorPlace) -> Pointer {
+  document(store, error) { store throws(KithError) in store.value(forKey: try Argument.key(key)) }
+}
+
+@c @implementation
+public func kith_store_get_bool(_ store: Pointer, _ key: Text, _ otherwise: Bool) -> Bool {
+  shown(store, key)?.asBool ?? otherwise
+}
+
+@c @implementation
+public func kith_store_get_integer(_ store: Pointer, _ key: Text, _ otherwise: Int64) -> Int64 {
+  shown(store, key)?.asInteger ?? otherwise
+}
+
+@c @implementation
+public func kith_store_get_double(_ store: Pointer, _ key: Text, _ otherwise: Double) -> Double {
+  shown(store, key)?.asDouble ?? otherwise
+}
+
+@c @implementation
+public func kith_store_keys(_ store: Pointer, _ error: ErrorPlace) -> Pointer {
+  document(store, error) { store throws(KithError) in .texts(store.keys.map(\.text)) }
+}
+
+@c @implementation
+public func kith_store_snapshot(
+  _ pointer: Pointer, _ prefix: Text, _ error: ErrorPlace
+) -> Pointer {
+  call(error, failing: nil) { () throws(KithError) in
+    let prefix = try optionalKey(prefix) ?? ""
+    let values: [Key: PropertyListValue] = try store(pointer).snapshot.values(prefix: prefix)
+    return HeldValue(values).handle
+  }
+}
+
+// MARK: - Writing
+
+@c @implementation
+public func kith_store_set(
+  _ store: Pointer, _ key: Text, _ value: Pointer, _ error: ErrorPlace
+) -> Bool {
+  write(store, key, error) { () throws(KithError) in
+    try value == nil ? nil : Argument.object(value, "value", HeldValue.self).value
+  }
+}
+
+@c @implementation
+public func kith_store_set_bool(
+  _ store: Pointer, _ key: Text, _ value: Bool, _ error: ErrorPlace
+) -> Bool {
+  write(store, key, error) { .bool(value) }
+}
+
+@c @implementation
+public func kith_store_set_integer(
+  _ store: Pointer, _ key: Text, _ value: Int64, _ error: ErrorPlace
+) -> Bool {
+  write(store, key, error) { .integer(value) }
+}
+
+@c @implementation
+public func kith_store_set_double(
+  _ store: Pointer, _ key: Text, _ value: Double, _ error: ErrorPlace
+) -> Bool {
+  write(store, key, error) { .double(value) }
+}
+
+@c @implementation
+public func kith_store_set_string(
+  _ store: Pointer, _ key: Text, _ text: Text, _ error: ErrorPlace
+) -> Bool {
+  write(store, key, error) { () throws(KithError) in .string(try Argument.text(text, "text")) }
+}
+
+@c @implementation
+public func kith_store_remove(_ pointer: Pointer, _ key: Text, _ error: ErrorPlace) -> Bool {
+  write(pointer, key, error) { nil }
+}
+
+@c @implementation
+public func kith_store_flush(_ pointer: Pointer, _ error: ErrorPlace) -> Bool {
+  call(error, failing: false) { () throws(KithError) in
+    try store(pointer).flush()
+    return true
+  }
+}
+
+// MARK: - Asking the node
+
+@c @implementation
+public func kith_store_usage(_ store: Pointer, _ error: ErrorPlace) -> Pointer {
+  document(store, error) { store throws(KithError) in
+    let usage = try store.usage
+    return .members([
+      "bytes": .number(usage.bytes), "keys": .number(usage.keys),
+      "policy": .members([
+        "keyBytes": .number(usage.policy.keyBytes), "keys": .number(usage.policy.keys),
+        "totalBytes": .number(usage.policy.totalBytes),
+        "valueBytes": .number(usage.policy.valueBytes),
+      ]),
+    ])
+  }
+}
+
+@c @implementation
+public func kith_store_hidden_entries(_ store: Pointer, _ error: ErrorPlace) -> Pointer {
+  document(store, error) { store throws(KithError) in
+    .array(
+      try store.hiddenEntries.map { entry in
+        .members([
+          "bytes": .number(entry.bytes), "device": .string(entry.device.hex),
+          "key": .string(entry.key.text), "value": entry.value, "written": .date(entry.written),
+        ])
+      })
+  }
+}
+
+extension [Refusal] {
+  fileprivate var document: PropertyListValue {
+    .array(
+      map { refusal in
+        .members([
+          "number": .number(refusal.number), "reason": .string("\(refusal.reason)"),
+          "writes": .array(
+            refusal.writes.map { .members(["key": .string($0.key.text), "value": $0.value]) }),
+          "written": .date(refusal.written),
+        ])
+      })
+  }
+}
+
+@c @implementation
+public func kith_store_refusals(_ store: Pointer, _ error: ErrorPlace) -> Pointer {
+  document(store, error) { store throws(KithError) in try store.refusals.document }
+}
+
+@c @implementation
+public func kith_store_take_refusals(
+  _ store: Pointer, _ number: UInt64, _ error: ErrorPlace
+) -> Pointer {
+  document(store, error) { store throws(KithError) in
+    try store.takeRefusals(through: number == 0 ? nil : number).document
+  }
+}
+
+extension PastValue {
+  fileprivate var document: PropertyListValue {
+    .members([
+      "ended": .date(ended), "endedBy": endedBy.map { .string($0.hex) }, "key": .string(key.text),
+      "number": .number(number), "value": value,
+    ])
+  }
+}
+
+@c @implementation
+public func kith_store_history(
+  _ store: Pointer, _ key: Text, _ limit: Int, _ error: ErrorPlace
+) -> Pointer {
+  document(store, error) { store throws(KithError) in
+    let values = try store.history(of: optionalKey(key), limit: limit > 0 ? limit : .max)
+    return .array(values.map(\.document))
+  }
+}
+
+@c @implementation
+public func kith_store_undo(
+  _ store: Pointer, _ key: Text, _ number: UInt64, _ error: ErrorPlace
+) -> Pointer {
+  document(store, error) { store throws(KithError) in
+    let key = try Argument.key(key)
+    return try CallingThread.run { () async throws(KithError) in
+      try await store.undo(key, to: number == 0 ? nil : number)
+    }?.document
+  }
+}
+
+extension SyncReport {
+  fileprivate var document: PropertyListValue {
+    .members([
+      "complete": .texts(complete.map(\.hex)), "hasUnpublishedWrites": .bool(hasUnpublishedWrites),
+      "incomplete": .texts(incomplete.map(\.hex)), "isComplete": .bool(isComplete),
+    ])
+  }
+}
+
+@c @implementation
+public func kith_store_sync_report(_ store: Pointer, _ error: ErrorPlace) -> Pointer {
+  document(store, error) { store throws(KithError) in try store.syncReport.document }
+}
+
+@c @implementation
+public func kith_store_wait_until_synced(
+  _ pointer: Pointer, _ milliseconds: CInt, _ devices: CUnsignedInt, _ error: ErrorPlace
+) -> Pointer {
+  call(error, failing: nil) { () throws(KithError) in
+    let store = try store(pointer)
+    let timeout: Duration = milliseconds < 0 ? .seconds(1 << 28) : .milliseconds(Int(milliseconds))
+    return try Work { _ in
+      try await store.waitUntilSynced(
+        timeout: timeout, devices: devices == 0 ? nil : Int(devices)
+      ).document
+    }.handle
+  }
+}

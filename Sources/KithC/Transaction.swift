@@ -1,0 +1,162 @@
+// swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
+// kith.h documents them.
+
+internal import CKith
+internal import Foundation
+internal import Kith
+internal import KithCore
+
+/// A `kith_transaction`.
+///
+/// Unchecked, because a transaction's notes of its reads are an object without a lock; this one guards it.
+final class Transaction: Handled, @unchecked Sendable {
+  private let lock = NSLock()
+  private let store: KeyValueStore?
+  /// Nil: it is over.
+  private var transaction: KeyValueStore.Transaction?
+
+  /// One that the program commits.
+  init(of store: KeyValueStore) {
+    self.store = store
+    transaction = store.begin()
+  }
+
+  /// One that is lent to a body.
+  init(lending transaction: KeyValueStore.Transaction) {
+    store = nil
+    self.transaction = transaction
+  }
+
+  func use<Result>(
+    _ body: (inout KeyValueStore.Transaction) throws(KithError) -> Result
+  ) throws(KithError) -> Result {
+    lock.lock()
+    defer { lock.unlock() }
+    guard transaction != nil else { throw .invalid("The transaction is over. Begin a new one.") }
+    guard var lent = transaction.take() else { throw .invalid("The transaction is over.") }
+    defer { transaction = lent }
+    return try body(&lent)
+  }
+
+  /// Ends it.
+  func take() -> KeyValueStore.Transaction? {
+    lock.withLock { transaction.take() }
+  }
+
+  func commit() throws(KithError) {
+    guard let store else {
+      throw .invalid("The transaction is committed by kith_store_commit(). Return true.")
+    }
+    let isWritten = try CallingThread.run { () async throws(KithError) in
+      guard let transaction = self.take() else {
+        throw .invalid("The transaction is over. Begin a new one.")
+      }
+      return try await store.commit(transaction)
+    }
+    guard isWritten else {
+      throw KithError(
+        .conflict,
+        "Others changed what the transaction read; nothing was written. Begin a new one.")
+    }
+  }
+}
+
+/// Uses a transaction.
+private func use<Result>(
+  _ pointer: Pointer, _ error: ErrorPlace, failing failure: Result,
+  _ body: (inout KeyValueStore.Transaction) throws(KithError) -> Result
+) -> Result {
+  call(error, failing: failure) { () throws(KithError) in
+    try Argument.object(pointer, "transaction", Transaction.self).use(body)
+  }
+}
+
+private func optionalValue(_ value: Pointer) throws(KithError) -> PropertyListValue? {
+  try value == nil ? nil : Argument.object(value, "value", HeldValue.self).value
+}
+
+@c @implementation
+public func kith_store_begin(_ store: Pointer, _ error: ErrorPlace) -> Pointer {
+  call(error, failing: nil) { () throws(KithError) in
+    Transaction(of: try Argument.object(store, "store", Store.self).store).handle
+  }
+}
+
+@c @implementation
+public func kith_transaction_commit(_ transaction: Pointer, _ error: ErrorPlace) -> Bool {
+  call(error, failing: false) { () throws(KithError) in
+    try Argument.object(transaction, "transaction", Transaction.self).commit()
+    return true
+  }
+}
+
+@c @implementation
+public func kith_store_commit(
+  _ store: Pointer, _ body: (@convention(c) (Pointer, UnsafeMutableRawPointer?) -> Bool)?,
+  _ context: UnsafeMutableRawPointer?, _ error: ErrorPlace
+) -> Bool {
+  call(error, failing: false) { () throws(KithError) in
+    let store = try Argument.object(store, "store", Store.self).store
+    guard let body else { throw .invalid("The argument body is NULL.") }
+    // It is used on this thread alone.
+    nonisolated(unsafe) let context = context
+    try CallingThread.run { () async throws(KithError) in
+      try await store.commit { (transaction) throws(KithError) in
+        let lent = Transaction(lending: transaction)
+        guard let handle = Registry.shared.add(lent, isBorrowed: true) else { throw .noHandlesLeft }
+        let isWanted = body(handle.pointer, context)
+        _ = Registry.shared.remove(handle, isOwner: true)
+        guard isWanted, let used = lent.take() else {
+          throw KithError(.cancelled, "The transaction's body returned false; nothing was written.")
+        }
+        transaction = used
+      }
+    }
+    return true
+  }
+}
+
+@c @implementation
+public func kith_transaction_get(
+  _ transaction: Pointer, _ key: Text, _ error: ErrorPlace
+) -> Pointer {
+  use(transaction, error, failing: nil) { transaction throws(KithError) in
+    transaction.value(forKey: try Argument.key(key))?.handle
+  }
+}
+
+@c @implementation
+public func kith_transaction_snapshot(
+  _ transaction: Pointer, _ prefix: Text, _ error: ErrorPlace
+) -> Pointer {
+  use(transaction, error, failing: nil) { transaction throws(KithError) in
+    let prefix = try prefix == nil ? "" : Argument.key(prefix)
+    let values: [Key: PropertyListValue] = transaction.values(prefix: prefix)
+    return HeldValue(values).handle
+  }
+}
+
+@c @implementation
+public func kith_transaction_expect(
+  _ transaction: Pointer, _ key: Text, _ value: Pointer, _ error: ErrorPlace
+) -> Bool {
+  use(transaction, error, failing: false) { transaction throws(KithError) in
+    try transaction.expect(optionalValue(value), forKey: Argument.key(key))
+    return true
+  }
+}
+
+@c @implementation
+public func kith_transaction_set(
+  _ transaction: Pointer, _ key: Text, _ value: Pointer, _ error: ErrorPlace
+) -> Bool {
+  use(transaction, error, failing: false) { transaction throws(KithError) in
+    let key = try Argument.key(key)
+    if let value = try optionalValue(value) {
+      transaction.set(value, forKey: key)
+    } else {
+      transaction.removeValue(forKey: key)
+    }
+    return true
+  }
+}

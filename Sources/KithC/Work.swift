@@ -1,0 +1,203 @@
+// swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
+// kith.h documents them.
+
+internal import CKith
+internal import Dispatch
+internal import Kith
+internal import Synchronization
+
+/// A `kith_task`: work that goes on beside the program, and tells of itself by events.
+final class Work: Handled {
+  static let eventLimit = 64
+
+  private struct Event {
+    var value: PropertyListValue
+    var isQuestion: Bool
+  }
+
+  private struct State {
+    var events: [Event] = []
+    var questions: [@Sendable (Bool) -> Void] = []
+    /// Whether nobody will answer any more.
+    var isUnattended = false
+    var task: Task<Void, Never>?
+    var outcome: Result<PropertyListValue, KithError>?
+  }
+
+  private let state = Mutex(State())
+  private let descriptor: Descriptor
+  private let ending = DispatchGroup()
+
+  /// Begins the work.
+  init(
+    _ body: @escaping @Sendable (Work) async throws -> PropertyListValue
+  ) throws(KithError) {
+    descriptor = try Descriptor()
+    ending.enter()
+    let task = Task {
+      do {
+        self.finish(.success(try await body(self)))
+      } catch {
+        self.finish(.failure(KithError(any: error)))
+      }
+    }
+    state.withLock { $0.task = task }
+  }
+
+  func end() { cancel() }
+
+  var number: CInt { descriptor.number }
+
+  var isDone: Bool { state.withLock { $0.outcome != nil } }
+
+  private func finish(_ outcome: Result<PropertyListValue, KithError>) {
+    state.withLock { state in
+      state.outcome = outcome
+      state.task = nil
+      descriptor.set(true)
+    }
+    ending.leave()
+  }
+
+  // MARK: For the work
+
+  /// Adds an event. If it `replaces`, those that wait go.
+  func tell(_ event: PropertyListValue, replaces: Bool = false) {
+    state.withLock { state in
+      if replaces { state.events.removeAll { !$0.isQuestion } }
+      if state.events.count >= Self.eventLimit,
+        let oldest = state.events.firstIndex(where: { !$0.isQuestion })
+      {
+        state.events.remove(at: oldest)
+      }
+      state.events.append(Event(value: event, isQuestion: false))
+      descriptor.set(true)
+    }
+  }
+
+  /// Adds a question, and calls back with the program's answer.
+  func ask(_ question: PropertyListValue, _ answer: @escaping @Sendable (Bool) -> Void) {
+    let isUnattended = state.withLock { state in
+      if state.isUnattended { return true }
+      state.events.append(Event(value: question, isQuestion: true))
+      state.questions.append(answer)
+      descriptor.set(true)
+      return false
+    }
+    if isUnattended { answer(false) }
+  }
+
+  func ask(_ question: PropertyListValue) async -> Bool {
+    await withCheckedContinuation { continuation in
+      ask(question) { continuation.resume(returning: $0) }
+    }
+  }
+
+  /// Blocks until the program answers.
+  func askBlocking(_ question: PropertyListValue) -> Bool {
+    let answer = Answer()
+    ask(question) { answer.give($0) }
+    return answer.wait()
+  }
+
+  private final class Answer: Sendable {
+    private let yes = Atomic(false)
+    private let isGiven = DispatchSemaphore(value: 0)
+
+    func give(_ yes: Bool) {
+      self.yes.store(yes, ordering: .releasing)
+      isGiven.signal()
+    }
+
+    func wait() -> Bool {
+      isGiven.wait()
+      return yes.load(ordering: .acquiring)
+    }
+  }
+
+  // MARK: For the program
+
+  /// The next event; nil if none comes in time.
+  func next(within milliseconds: CInt) -> PropertyListValue? {
+    descriptor.take(within: milliseconds) {
+      state.withLock { state in
+        descriptor.set(false)
+        let event = state.events.isEmpty ? nil : state.events.removeFirst()
+        if !state.events.isEmpty || state.outcome != nil { descriptor.set(true) }
+        return event?.value
+      }
+    } unless: {
+      isDone
+    }
+  }
+
+  /// Answers the oldest question; false if there is none.
+  func answer(_ yes: Bool) -> Bool {
+    let answer = state.withLock { state in
+      state.questions.isEmpty ? nil : state.questions.removeFirst()
+    }
+    answer?(yes)
+    return answer != nil
+  }
+
+  private func leaveUnattended() {
+    let questions = state.withLock { state in
+      state.isUnattended = true
+      defer { state.questions = [] }
+      return state.questions
+    }
+    for answer in questions { answer(false) }
+  }
+
+  func cancel() {
+    state.withLock { $0.task }?.cancel()
+    leaveUnattended()
+  }
+
+  /// Blocks until the work is done.
+  func result() throws(KithError) -> PropertyListValue {
+    leaveUnattended()
+    ending.wait()
+    guard let outcome = state.withLock({ $0.outcome }) else {
+      throw KithError(.cancelled, "The task has ended without a result.")
+    }
+    return try outcome.get()
+  }
+}
+
+@c @implementation
+public func kith_task_fd(_ task: Pointer) -> CInt {
+  Registry.shared.object(task, Work.self)?.number ?? -1
+}
+
+@c @implementation
+public func kith_task_next(_ task: Pointer, _ milliseconds: CInt) -> Pointer {
+  Registry.shared.object(task, Work.self)?.next(within: milliseconds)?.handle
+}
+
+@c @implementation
+public func kith_task_answer(_ task: Pointer, _ yes: Bool, _ error: ErrorPlace) -> Bool {
+  call(error, failing: false) { () throws(KithError) in
+    guard try Argument.object(task, "task", Work.self).answer(yes) else {
+      throw .invalid("No question of the task waits for an answer.")
+    }
+    return true
+  }
+}
+
+@c @implementation
+public func kith_task_cancel(_ task: Pointer) {
+  Registry.shared.object(task, Work.self)?.cancel()
+}
+
+@c @implementation
+public func kith_task_is_done(_ task: Pointer) -> Bool {
+  Registry.shared.object(task, Work.self)?.isDone ?? false
+}
+
+@c @implementation
+public func kith_task_finish(_ task: Pointer, _ error: ErrorPlace) -> Pointer {
+  call(error, failing: nil) { () throws(KithError) in
+    try Argument.object(task, "task", Work.self).result().handle
+  }
+}
