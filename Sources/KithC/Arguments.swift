@@ -1,5 +1,5 @@
 internal import CKith
-internal import Foundation
+internal import FoundationEssentials
 internal import Kith
 
 /// Reads what a C program hands over. Everything may be missing or wrong.

@@ -1,5 +1,5 @@
 internal import CKith
-internal import Foundation
+internal import FoundationEssentials
 internal import Kith
 internal import KithCore
 internal import KithValues

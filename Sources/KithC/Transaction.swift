@@ -2,7 +2,7 @@
 // kith.h documents them.
 
 internal import CKith
-internal import Foundation
+internal import FoundationEssentials
 internal import Kith
 internal import KithCore
 

@@ -1,4 +1,4 @@
-internal import Foundation
+internal import FoundationEssentials
 package import KithCore
 
 /// Writes a binary property list, which ``BinaryPropertyListReader`` and Foundation read: one object for
