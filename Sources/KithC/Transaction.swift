@@ -2,15 +2,15 @@
 // kith.h documents them.
 
 internal import CKith
-internal import FoundationEssentials
 internal import Kith
 internal import KithCore
+internal import Synchronization
 
 /// A `kith_transaction`.
 ///
 /// Unchecked, because a transaction's notes of its reads are an object without a lock; this one guards it.
 final class Transaction: Handled, @unchecked Sendable {
-  private let lock = NSLock()
+  private let lock = Mutex(())
   private let store: KeyValueStore?
   /// Nil: it is over.
   private var transaction: KeyValueStore.Transaction?
@@ -30,17 +30,23 @@ final class Transaction: Handled, @unchecked Sendable {
   func use<Result>(
     _ body: (inout KeyValueStore.Transaction) throws(KithError) -> Result
   ) throws(KithError) -> Result {
-    lock.lock()
-    defer { lock.unlock() }
-    guard transaction != nil else { throw .invalid("The transaction is over. Begin a new one.") }
-    guard var lent = transaction.take() else { throw .invalid("The transaction is over.") }
-    defer { transaction = lent }
-    return try body(&lent)
+    var result: Result?
+    try lock.withLock { (_: inout Void) throws(KithError) in
+      guard var lent = transaction.take() else {
+        throw KithError.invalid("The transaction is over. Begin a new one.")
+      }
+      defer { transaction = lent }
+      result = try body(&lent)
+    }
+    guard let result else { preconditionFailure("a body returned nothing") }
+    return result
   }
 
   /// Ends it.
   func take() -> KeyValueStore.Transaction? {
-    lock.withLock { transaction.take() }
+    var taken: KeyValueStore.Transaction?
+    lock.withLock { _ in taken = transaction.take() }
+    return taken
   }
 
   func commit() throws(KithError) {
