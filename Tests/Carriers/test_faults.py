@@ -135,7 +135,7 @@ class Faults(Rig):
             except OSError:
                 pass
         laptop.write({"while.full": BIG})
-        problem = self.until_said(laptop, "room")
+        problem = self.until_said(laptop, "free space")
         laptop.kith("set", "small", "accepted")
         self.assertEqual(laptop.get("small"), "accepted")
         left = [path.name for path in self.place(folder).iterdir() if path.name.endswith(".tmp")]

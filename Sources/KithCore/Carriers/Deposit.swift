@@ -120,7 +120,10 @@ struct Deposit: Sendable {
         boxes = recipients.compactMap { newest.sealed(to: $0, entropy: &entropy) }
       }
     }
-    underWay = (name, body)
+    // A piece is noted with what is in it, as its readers do.
+    var note = body
+    if body.isPiece, let batch = batches.first { note.parts[0].have.vector = batch.vector }
+    underWay = (name, note)
     return .put(
       OutboundObject(
         body: body, records: records, batches: batches,
@@ -145,10 +148,8 @@ struct Deposit: Sendable {
       body.isPiece = batch.isUnfinished
       self.answer = batch.isUnfinished ? answer : nil
       (batch.isUnfinished, batch.covers) = (false, [])
-      // A piece tells what is in it, as its readers note it.
-      let vector = body.isPiece ? batch.vector : log.vector
       var have = StoreHave(
-        store: share.store, vector: vector, digest: own.digest, policy: own.policy,
+        store: share.store, vector: log.vector, digest: own.digest, policy: own.policy,
         isBeyond: log.holdsUncovered)
       (have.horizon, have.isBelow) = (own.horizon.clock, own.horizon.isBelow)
       body.parts.append(ObjectBody.Part(have: have, above: share.above))

@@ -66,7 +66,7 @@ struct SyncBench {
       if round >= warmUpOfLogs { samples.add(clock.now - start) }
     }
     let commits = bare.commits
-    try bare.close()
+    bare.close()
     return (samples, commits)
   }
 
