@@ -139,7 +139,9 @@ static void test_json_and_plists(void) {
 
 // ---------------------------------------------------------------------------------- a store alone
 
+// Runs on several threads at once.
 static bool increment(kith_transaction *transaction, void *context) {
+  kith_error *error = NULL;
   kith_value *old = kith_transaction_get(transaction, "n", NULL);
   kith_value *new = kith_value_new_integer(kith_value_get_integer(old, 0) + 1);
   bool is_set = kith_transaction_set(transaction, "n", new, &error);

@@ -1,8 +1,8 @@
 import Foundation
-import KithValues
 
 @testable import KithCommands
 @testable import KithCore
+@testable import KithValues
 
 extension FuzzTarget {
   /// Files of settings, exports, and values as people type them.
