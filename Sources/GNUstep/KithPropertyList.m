@@ -94,6 +94,17 @@ valueOfNumber(NSNumber *number, NSString **problem)
   return kith_value_new_integer([number longLongValue]);
 }
 
+/* Frees an error of the library, and makes its message the problem. */
+static void
+refuse(kith_error *error, NSString **problem)
+{
+  if (error != NULL)
+    {
+      *problem = [NSString stringWithUTF8String: kith_error_message(error)];
+      kith_free(error);
+    }
+}
+
 static kith_value *valueAtDepth(id object, unsigned depth, NSString **problem);
 
 static kith_value *
@@ -104,13 +115,15 @@ valueOfArray(NSArray *array, unsigned depth, NSString **problem)
   for (id element in array)
     {
       kith_value *made = valueAtDepth(element, depth, problem);
+      kith_error *error = NULL;
 
-      if (made == NULL)
+      if (made == NULL || !kith_value_append(value, made, &error))
         {
+          refuse(error, problem);
+          kith_free(made);
           kith_free(value);
           return NULL;
         }
-      kith_value_append(value, made, NULL);
       kith_free(made);
     }
   return value;
@@ -125,7 +138,7 @@ valueOfDictionary(NSDictionary *members, unsigned depth, NSString **problem)
     {
       NSData *bytes = nil;
       kith_value *made = NULL;
-      BOOL isPut;
+      kith_error *error = NULL;
 
       if (![name isKindOfClass: [NSString class]])
         {
@@ -139,19 +152,15 @@ valueOfDictionary(NSDictionary *members, unsigned depth, NSString **problem)
         {
           made = valueAtDepth([members objectForKey: name], depth, problem);
         }
-      if (made == NULL)
+      if (made == NULL
+        || !kith_value_put(value, [bytes bytes] ?: "", [bytes length], made, &error))
         {
+          refuse(error, problem);
+          kith_free(made);
           kith_free(value);
           return NULL;
         }
-      isPut = kith_value_put(value, [bytes bytes] ?: "", [bytes length], made, NULL);
       kith_free(made);
-      if (!isPut)
-        {
-          *problem = @"a dictionary holds only one of two canonically equivalent keys";
-          kith_free(value);
-          return NULL;
-        }
     }
   return value;
 }

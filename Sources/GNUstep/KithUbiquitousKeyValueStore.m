@@ -314,8 +314,19 @@ unwatch(NSRunLoop *loop, int descriptor)
 
 // ------------------------------------------------------------------------------------- reading
 
+/* The key as the interface takes it, which ends one at its first zero byte; NULL if it cannot. */
+static const char *
+keyText(NSString *aKey)
+{
+  const char *key = [aKey UTF8String];
+
+  return key != NULL && strlen(key) == [aKey lengthOfBytesUsingEncoding: NSUTF8StringEncoding]
+    ? key : NULL;
+}
+
 - (id) objectForKey: (NSString *)aKey
 {
+  const char *key = keyText(aKey);
   kith_value *value;
   id object;
 
@@ -326,7 +337,12 @@ unwatch(NSRunLoop *loop, int descriptor)
           return [[[memory objectForKey: aKey] retain] autorelease];
         }
     }
-  value = kith_store_get(store, [aKey UTF8String], NULL);
+  if (key == NULL)
+    {
+      // Another program may have written it.
+      return aKey == nil ? nil : [[self dictionaryRepresentation] objectForKey: aKey];
+    }
+  value = kith_store_get(store, key, NULL);
   object = KithObject(value);
   kith_free(value);
   return object;
@@ -438,7 +454,7 @@ ofClass(id object, Class class)
 - (void) setObject: (id)anObject forKey: (NSString *)aKey
 {
   NSString *problem = nil;
-  const char *key = [aKey UTF8String];
+  const char *key = keyText(aKey) ?: "";
   kith_value *value = NULL;
   kith_error *error = NULL;
 
@@ -446,11 +462,6 @@ ofClass(id object, Class class)
     {
       NSLog(@"A value that property lists cannot hold was ignored: %@", problem);
       return;
-    }
-  // The interface ends a key at its first zero byte.
-  if (key == NULL || strlen(key) != [aKey lengthOfBytesUsingEncoding: NSUTF8StringEncoding])
-    {
-      key = "";
     }
   if (store == NULL)
     {

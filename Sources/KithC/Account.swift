@@ -2,6 +2,7 @@
 // kith.h documents them.
 
 public import CKith
+internal import Glibc
 internal import Kith
 internal import KithCore
 internal import Logging
@@ -78,7 +79,8 @@ extension Accounts.Configuration {
       return SwiftLogNoOpLogHandler()
     }
     if let text = options.passphrase {
-      var bytes = Array(try Argument.text(text, "options.passphrase").utf8)
+      // Not through a String, whose memory nobody zeroes.
+      var bytes = Array(UnsafeRawBufferPointer(start: text, count: strlen(text)))
       let passphrase = Passphrase(zeroing: &bytes)
       self.passphrase = { () throws(KithError) in passphrase }
     }

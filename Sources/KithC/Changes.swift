@@ -25,7 +25,7 @@ final class Changes: Handled {
   /// The next change; nil if none comes in time. One at a time: own writes update those that wait.
   func next(within milliseconds: CInt) -> KeyValueStore.Change? {
     descriptor.take(within: milliseconds) {
-      // What comes meanwhile sets it again.
+      // A change that comes meanwhile sets it again.
       descriptor.set(false)
       let change = changes.takeFirst()
       if changes.isReady { descriptor.set(true) }

@@ -5,7 +5,7 @@ internal import KithCore
 internal import KithValues
 internal import Synchronization
 
-/// A value of the interface. What a program asks of it in place is kept with it.
+/// A value of the interface, with all that a program reads of it in place.
 final class HeldValue: Handled {
   /// Of a value that a program makes. Also bounds the work of printing one that holds itself twice, again
   /// and again.
@@ -204,7 +204,7 @@ final class HeldValue: Handled {
 
   func put(_ element: HeldValue?, _ name: String) throws(KithError) {
     let value = try element?.value
-    let added = element?.extent
+    let added = element?.extent.named(name)
     try change { state throws(KithError) in
       guard case .value(.dictionary(var members)) = state.content else {
         throw .invalid("The argument dictionary is no dictionary that can be changed.")
@@ -216,7 +216,7 @@ final class HeldValue: Handled {
             .unsupportedValue,
             "The dictionary has a canonically equivalent name, and holds only one of the two.")
         }
-        extent = extent.removing(Extent(of: members[index].value))
+        extent = extent.removing(Extent(of: members[index].value).named(name))
       }
       if let added { extent = try extent.adding(added) }
       state.content = .value(.bool(false))
@@ -247,7 +247,7 @@ final class HeldValue: Handled {
       switch state.content {
       case .value(let value): Extent(of: value)
       case .members(let members):
-        members.reduce(Extent()) { $0.including(Extent(of: $1.value)) }
+        members.reduce(Extent()) { $0.including(Extent(of: $1.value).named($1.key.text)) }
       }
     state.extent = extent
     return extent
@@ -271,12 +271,16 @@ private struct Extent: Sendable {
       for element in elements { self = including(Extent(of: element)) }
     case .dictionary(let members):
       depth = 1
-      for member in members {
-        self = including(Extent(of: member.value))
-        bytes += member.key.utf8.count
-      }
+      for member in members { self = including(Extent(of: member.value).named(member.key)) }
     default: break
     }
+  }
+
+  /// As a member of a dictionary.
+  func named(_ name: String) -> Extent {
+    var member = self
+    member.bytes += name.utf8.count
+    return member
   }
 
   func including(_ element: Extent) -> Extent {

@@ -1,6 +1,22 @@
+// swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
+// kith.h documents them.
+
+internal import CKith
+internal import KithCore
 internal import Synchronization
 
-/// What a handle of the C interface stands for.
+/// A handle, or NULL.
+public typealias Pointer = OpaquePointer?
+/// UTF-8 that ends with a zero byte, or NULL.
+public typealias Text = UnsafePointer<CChar>?
+/// Texts that end with NULL, or NULL.
+public typealias Texts = UnsafePointer<Text>?
+/// The place for a length, or NULL.
+public typealias Length = UnsafeMutablePointer<Int>?
+/// The place for an error, or NULL.
+public typealias ErrorPlace = UnsafeMutablePointer<Pointer>?
+
+/// The object behind a handle of the C interface.
 protocol Handled: AnyObject, Sendable {
   /// Called when the program has freed the handle, outside of all locks.
   func end()
@@ -146,4 +162,20 @@ final class CText: Sendable {
     length?.pointee = count
     return text
   }
+}
+
+// MARK: - Interface
+
+private let version = CText(Software.version)
+
+@c @implementation
+public func kith_version() -> Text { version.text }
+
+@c @implementation
+public func kith_free(_ handle: UnsafeMutableRawPointer?) -> Bool {
+  guard let handle = Handle(handle.map { OpaquePointer($0) }),
+    let object = Registry.shared.remove(handle)
+  else { return false }
+  object.end()
+  return true
 }

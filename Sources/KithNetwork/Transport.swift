@@ -251,7 +251,7 @@ package final class SharedPresharedKey: Sendable {
   }
 }
 
-/// What happened to a connection.
+/// An event of a connection.
 package enum TransportEvent: Sendable {
   case accepted
   /// A limit is reached.

@@ -195,6 +195,9 @@ testRefusedWrites(void)
     }
   [store setString: large forKey: @"large"];
   CHECK([[store stringForKey: @"large"] isEqual: @"old"]);
+  // Neither does a key end at its zero byte when it is read.
+  [store setString: @"other" forKey: @"a"];
+  CHECK([store objectForKey: [keys lastObject]] == nil);
   CHECK([observer waitFor: 1]);
   info = [[observer->notifications lastObject] userInfo];
   CHECK([[observer->notifications lastObject] object] == store);

@@ -74,6 +74,16 @@ static void test_containers(void) {
   CHECK(kith_value_append(copy, one, &error) && kith_value_append(array, one, &error));
   CHECK(kith_value_type(inner) == KITH_NONE && kith_value_count(copy) == 2);
 
+  // Names count, too.
+  kith_value *wide = kith_value_new_dictionary();
+  char *name = malloc(40 << 20);
+  memset(name, 'n', 40 << 20);
+  CHECK(kith_value_put(wide, name, 40 << 20, one, &error));
+  FAILS(KITH_VALUE_TOO_LARGE, kith_value_put(wide, name, (40 << 20) - 1, one, &error));
+  CHECK(kith_value_put(wide, name, 40 << 20, NULL, &error));
+  CHECK(kith_value_put(wide, name, (40 << 20) - 1, one, &error));
+  free(name), kith_free(wide);
+
   CHECK(kith_value_put(dictionary, "b", 1, array, &error));
   CHECK(kith_value_put(dictionary, "a\0x", 3, one, &error));
   CHECK(kith_value_put(dictionary, "\xc3\xa9", KITH_TERMINATED, one, &error));

@@ -254,10 +254,12 @@ kith_value *kith_value_new_dictionary(void);
 kith_value *kith_value_copy(const kith_value *value);
 
 /* Adds a copy of an element at the end of an array. This ends what was borrowed of the array.
- * Fails with KITH_INVALID_ARGUMENT: a borrowed value cannot be changed. */
+ * Fails with KITH_INVALID_ARGUMENT (a borrowed value cannot be changed), KITH_UNSUPPORTED_VALUE (the
+ * containers would be nested too deep) or KITH_VALUE_TOO_LARGE (more than 64 MiB). */
 bool kith_value_append(kith_value *array, const kith_value *element, kith_error **error);
 /* Sets a dictionary's member to a copy of a value; NULL removes it. This ends what was borrowed of
- * the dictionary. Fails with KITH_INVALID_ARGUMENT. */
+ * the dictionary. Fails as kith_value_append() does, and with KITH_UNSUPPORTED_VALUE if the dictionary
+ * has a canonically equivalent name. */
 bool kith_value_put(kith_value *dictionary, const char *name, size_t length,
                     const kith_value *value, kith_error **error);
 

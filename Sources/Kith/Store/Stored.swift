@@ -25,7 +25,8 @@ internal import Synchronization
 /// the two is lost. `KeyValueStore.commit` loses none.
 ///
 /// If the store refuses an assignment, nothing changes, `onRefusal` is called, and `$theme.error`
-/// holds the reason until a write is accepted. `withObservationTracking` follows both. To throw it instead, call `try $theme.set(.dark)`.
+/// holds the reason until a write is accepted. `withObservationTracking` follows both. To throw it
+/// instead, call `try $theme.set(.dark)`.
 @propertyWrapper
 public struct Stored<Value: StoreValue>: Sendable {
   /// The last error, shared by all copies of the property.

@@ -166,7 +166,7 @@ extension CarrierAddress.Kind: ExpressibleByArgument {}
 /// A carrier's folder may belong to a medium or server that is not mounted. It is then on the
 /// computer's own disk, and no other device sees it.
 enum FolderSite {
-  /// Where systems mount media and servers.
+  /// The folders in which systems mount media and servers.
   private static let usualRoots = ["/mnt", "/media", "/run/media", "/net"]
 
   /// Looks at this host; see ``warning(_:mounts:fstab:)``.

@@ -50,10 +50,12 @@ struct HostProgram: Sendable {
   }
 
   /// Blocks until the program has ended. Returns its exit status, or 128 and the signal, as a shell
-  /// does.
+  /// does. 127 if nobody knows it: this process was started so that its children leave no status.
   func wait() -> Int32 {
     var status: Int32 = 0
-    while waitpid(id, &status, 0) < 0 && errno == EINTR {}
+    while waitpid(id, &status, 0) < 0 {
+      guard errno == EINTR else { return 127 }
+    }
     let killer = status & 0x7f
     return killer == 0 ? (status >> 8) & 0xff : 128 + killer
   }

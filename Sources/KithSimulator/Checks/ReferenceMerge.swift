@@ -107,7 +107,7 @@ struct ReferenceMerge {
         // one that was removed where it lay beyond the coverage, and comes once more.
         let returned = seen.slots[key]?.contains { kept in
           !kept.entry.isRemoval && kept.changeSet.device == kept.entry.stamp.device
-            && !wasBeyond(kept, covered) && Self.isRemoved(kept, covered)
+            && !Self.wasBeyond(kept, covered) && Self.isRemoved(kept, covered)
         }
         if isWhole, returned != true { continue }
       }
@@ -128,7 +128,8 @@ struct ReferenceMerge {
     }
   }
 
-  private func wasBeyond(_ kept: StoreInspection.Kept, _ all: [Published]) -> Bool {
+  /// Whether a device kept it beyond its coverage.
+  private static func wasBeyond(_ kept: StoreInspection.Kept, _ all: [Published]) -> Bool {
     all.contains { $0.changeSet == kept.changeSet && $0.digest == kept.digest && $0.wasBeyond }
   }
 

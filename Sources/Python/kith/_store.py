@@ -344,8 +344,9 @@ class Store(_Values):
         """Blocks until so many other devices (0: all) have this device's writes, or the time is over."""
         from ._accounts import Task
 
+        milliseconds = round(min(max(timeout, 0), 2_000_000) * 1000)
         task = Task.begun(
-            lib.kith_store_wait_until_synced, self._handle, round(timeout * 1000), devices)
+            lib.kith_store_wait_until_synced, self._handle, milliseconds, devices)
         return task.finish()  # type: ignore[return-value]
 
     def _ask(self, function: Any, *arguments: object) -> Any:

@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// What counts of words and sessions, and who is left behind, without a replica.
+/// The rule by which words and sessions count, without a replica.
 @Suite struct CoverageTests: CoverageSuite {
   /// An event of one chain that device 0 hears of device 1.
   private enum Event {
