@@ -302,15 +302,17 @@ package protocol TransportDelegate: AnyObject, Sendable {
 extension Transport {
   // MARK: Sessions
 
-  /// Sends a message after all earlier ones, or drops it if the session has ended.
+  /// Sends messages after all earlier ones, or drops them if the session has ended.
   ///
-  /// Messages gather for one flush while the event loop is busy. The session is closed if its
+  /// They go out with one flush, as do those that gather while the event loop is busy. The session is closed if its
   /// unsent bytes exceed ``TransportConfiguration/queueLimit``, or a message
   /// ``NetworkLimits/messageBytes``.
   /// - Complexity: O(*n*) on the session's event loop.
-  package func send(_ id: SessionID, _ message: [UInt8]) {
-    registry.withLock { $0.link(of: id) }?.send(message)
+  package func send(_ id: SessionID, _ messages: [[UInt8]]) {
+    registry.withLock { $0.link(of: id) }?.send(messages)
   }
+
+  package func send(_ id: SessionID, _ message: [UInt8]) { send(id, [message]) }
 
   /// Requests one call of `sessionHasRoom` when few of the bytes sent before are unsent. It comes
   /// after this returns, unless the session has ended.

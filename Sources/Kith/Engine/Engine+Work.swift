@@ -156,10 +156,9 @@ extension Engine {
       if !mutations.isEmpty {
         try metrics.commit { () throws(StorageError) in try storage.commit(mutations) }
         isCommitted = true
-        // A status tells of local writes too.
-        progress.raise()
       }
-      try act(on: round.late, over: links)
+      // A status tells of local writes too.
+      try act(on: round.late, over: links, hasProgress: isCommitted && !mutations.isEmpty)
     } catch {
       return .failed(error, isCommitted: isCommitted)
     }
@@ -172,32 +171,41 @@ extension Engine {
 
   /// Carries out effects, and throws the first error at the end. If storage cannot read a message,
   /// its session's later messages are dropped, because they may claim that it was sent.
-  private func act(on effects: ArraySlice<Effect>, over links: SessionLinks) throws(StorageError) {
+  ///
+  /// Peers come first: what is sent goes out before anybody here is told of the progress.
+  private func act(
+    on effects: ArraySlice<Effect>, over links: SessionLinks, hasProgress: Bool = false
+  ) throws(StorageError) {
     var failure: StorageError?
     var cut = Set<SessionID>()
-    var hasProgress = false
+    var hasProgress = hasProgress
+    var outgoing = OutgoingMessages(links: links)
     for effect in effects {
       switch effect {
       case .send(let session, _) where cut.contains(session): break
       case .sendStored(let session, _) where cut.contains(session): break
       case .send(let session, let bytes):
         metrics.bytesSent.increment(by: bytes.count)
-        links.link(to: session)?.send(bytes, to: session)
+        outgoing.add(bytes, to: session)
       case .sendStored(let session, let batch):
-        guard let link = links.link(to: session) else { continue }
+        guard links.link(to: session) != nil else { continue }
         do throws(StorageError) {
-          try send(batch, on: session, over: link)
+          try send(batch, on: session, over: &outgoing)
         } catch {
           failure = failure ?? error
           cut.insert(session)
         }
-      case .awaitRoom(let session): links.link(to: session)?.awaitRoom(session)
-      case .close(let session, let reason): links.link(to: session)?.close(session, reason)
-      case .promote(let session): links.node?.promote(session)
+      case .awaitRoom(let session): outgoing.flush(session)?.awaitRoom(session)
+      case .close(let session, let reason): outgoing.flush(session)?.close(session, reason)
+      case .promote(let session): outgoing.flush(session)?.promote(session)
       case .addresses(let addresses): links.node?.setAddresses(addresses)
       case .leftBehind(let devices): links.node?.setLeftBehind(devices)
-      case .pulledAll(let session): links.pairings.pulledAll(session)
+      case .pulledAll(let session):
+        outgoing.flush(session)
+        links.pairings.pulledAll(session)
       case .carrier(let carrier, let order):
+        // It may read much from storage.
+        outgoing.flushAll()
         do throws(StorageError) {
           try carryOut(order, on: carrier)
         } catch {
@@ -210,20 +218,53 @@ extension Engine {
         break
       }
     }
+    outgoing.flushAll()
     if hasProgress { progress.raise() }
     if let failure { throw failure }
   }
 
   private func send(
-    _ batch: StoredBatch, on session: SessionID, over link: any SessionLink
+    _ batch: StoredBatch, on session: SessionID, over outgoing: inout OutgoingMessages
   ) throws(StorageError) {
     let missing = try batch.forEachMessage(from: storage) { bytes in
       metrics.bytesSent.increment(by: bytes.count)
-      link.send(bytes, to: session)
+      outgoing.add(bytes, to: session)
     }
     guard missing > 0 else { return }
     metrics.missing.increment(by: missing)
     report(.notStored(store: batch.store, count: missing))
+  }
+}
+
+/// Gathers the messages of a round, so that each session's go out in one write to its socket: a peer
+/// wakes once.
+private struct OutgoingMessages {
+  /// A session with more bytes is not kept waiting: larger writes gain nothing.
+  private static let gatheredBytes = 64 << 10
+
+  let links: SessionLinks
+  private var waiting: [SessionID: (messages: [[UInt8]], bytes: Int)] = [:]
+
+  init(links: SessionLinks) { self.links = links }
+
+  mutating func add(_ message: [UInt8], to session: SessionID) {
+    waiting[session, default: ([], 0)].messages.append(message)
+    waiting[session]?.bytes += message.count
+    if waiting[session]?.bytes ?? 0 >= Self.gatheredBytes { flush(session) }
+  }
+
+  /// Hands on a session's messages. Returns its link, if it has one.
+  @discardableResult
+  mutating func flush(_ session: SessionID) -> (any SessionLink)? {
+    let link = links.link(to: session)
+    if let (messages, _) = waiting.removeValue(forKey: session) {
+      link?.send(messages, to: session)
+    }
+    return link
+  }
+
+  mutating func flushAll() {
+    for session in waiting.keys.sorted() { flush(session) }
   }
 }
 

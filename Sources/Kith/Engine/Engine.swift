@@ -292,6 +292,8 @@ extension Engine {
 package protocol SessionLink: AnyObject, Sendable {
   /// Queued after earlier messages.
   func send(_ message: [UInt8], to session: SessionID)
+  /// As one message after the other, with one write to the socket if they fit.
+  func send(_ messages: [[UInt8]], to session: SessionID)
   /// Calls the engine when little is left unsent.
   func awaitRoom(_ session: SessionID)
   func close(_ session: SessionID, _ reason: CloseReason)
@@ -305,8 +307,11 @@ package protocol SessionLink: AnyObject, Sendable {
   func promote(_ session: SessionID)
 }
 
-/// For a link that dials nobody.
+/// For a link that dials nobody, and sends each message alone.
 extension SessionLink {
+  package func send(_ messages: [[UInt8]], to session: SessionID) {
+    for message in messages { send(message, to: session) }
+  }
   package func pauseReading(_ session: SessionID, _ isPaused: Bool) {}
   package func setAddresses(_ addresses: [DeviceID: [String]]) {}
   package func setLeftBehind(_ devices: [DeviceID]) {}

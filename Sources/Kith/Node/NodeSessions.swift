@@ -134,7 +134,9 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
 
   // MARK: Orders of the engine
 
-  func send(_ message: [UInt8], to session: SessionID) { transport?.send(session, message) }
+  func send(_ message: [UInt8], to session: SessionID) { transport?.send(session, [message]) }
+
+  func send(_ messages: [[UInt8]], to session: SessionID) { transport?.send(session, messages) }
 
   func awaitRoom(_ session: SessionID) { transport?.awaitRoom(session) }
 

@@ -52,8 +52,12 @@ final class SessionChannel: Sendable {
   var channelID: ObjectIdentifier { ObjectIdentifier(channel) }
 
   @discardableResult
-  func send(_ message: [UInt8]) -> Outcome {
-    let bytes = MessageCodec.wireBytes(of: message.count)
+  func send(_ message: [UInt8]) -> Outcome { send([message]) }
+
+  /// Queues all messages, or none.
+  @discardableResult
+  func send(_ messages: [[UInt8]]) -> Outcome {
+    let bytes = messages.reduce(0) { $0 + MessageCodec.wireBytes(of: $1.count) }
     let (outcome, isFirst): (Outcome, Bool) = outbox.withLock { outbox in
       if outbox.isClosing { return (.dropped, false) }
       guard outbox.unsentBytes + bytes <= queueLimit else {
@@ -61,7 +65,7 @@ final class SessionChannel: Sendable {
         return (.overflow, false)
       }
       outbox.unsentBytes += bytes
-      outbox.messages.append(message)
+      outbox.messages += messages
       defer { outbox.isScheduled = true }
       return (.queued, !outbox.isScheduled)
     }
