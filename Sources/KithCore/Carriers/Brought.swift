@@ -33,7 +33,7 @@ struct Brought {
     }
     said.merge(reader.said(by: object.body), uniquingKeysWith: max)
     generation = max(generation ?? 0, object.body.reading.generation)
-    hasRecords = hasRecords || object.body.rosterDigest == reader.rosterDigest
+    hasRecords = hasRecords || object.body.rosterDigest == reader.roster.digest
   }
 
   private mutating func add(_ part: ObjectBody.Part) {
@@ -93,7 +93,7 @@ struct Brought {
     }
     let hasRecords =
       body.rosterDigest == nil
-      || (body.rosterDigest == reader.rosterDigest ? self.hasRecords : opensForAll)
+      || (body.rosterDigest == reader.roster.digest ? self.hasRecords : opensForAll)
     let isNewest = body.reading.generation >= reader.timeKeeper.generation
     return hasParts && hasWords && hasRecords && (!isNewest || hasGeneration)
   }

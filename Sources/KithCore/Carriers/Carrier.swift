@@ -99,7 +99,7 @@ struct Carrier: Sendable {
     waiting = waiting.filter { objects[$0.key]?.state == .unread }
     if circumstances != reader.circumstances { _ = readAgain() }
     circumstances = reader.circumstances
-    phase = .getting(Getting(listing: listing, rosterDigest: reader.rosterDigest))
+    phase = .getting(Getting(listing: listing, rosterDigest: reader.roster.digest))
     return true
   }
 
@@ -121,9 +121,9 @@ struct Carrier: Sendable {
   mutating func nextGets(_ reader: CarrierReader) -> [ObjectName] {
     guard case .getting(var getting) = phase else { return [] }
     settle(reader)
-    if getting.rosterDigest != reader.rosterDigest {
+    if getting.rosterDigest != reader.roster.digest {
       // The records inside may open objects that came before them.
-      getting.rosterDigest = reader.rosterDigest
+      getting.rosterDigest = reader.roster.digest
       getting.tried.subtract(readAgain())
     }
     var names: [ObjectName] = []

@@ -21,7 +21,6 @@ struct CarrierReader {
   let device: DeviceID
   var stores: [StoreIdentifier: Own]
   let roster: Roster
-  let rosterDigest: Digest256
   /// The newest epoch; nil: none is open.
   let epoch: EpochKeys?
   let timeKeeper: TimeKeeper
@@ -37,7 +36,7 @@ struct CarrierReader {
   /// decide whether it can be taken in whole.
   var circumstances: Digest256 {
     var hasher = Blake2b.Hasher()
-    hasher.update(rosterDigest)
+    hasher.update(roster.digest)
     for (store, own) in stores.sorted(by: { $0.key < $1.key }) {
       hasher.update(Blake2b.digest256(Array(store.rawValue.utf8)))
       let policy = own.policy

@@ -103,7 +103,7 @@ extension Replica {
       stores: stores.reduce(into: [:]) { own, store in
         own[store.key] = CarrierReader.Own(store.value, digests[store.key])
       },
-      roster: roster, rosterDigest: roster.digest, epoch: keyring.current,
+      roster: roster, epoch: keyring.current,
       timeKeeper: timeKeeper, isWithholding: holdsWithheld)
   }
 

@@ -215,12 +215,9 @@ package struct Replica: Sendable {
   /// Whether this device has used up its incarnations, and publishes no more.
   package var isBarren: Bool { incarnations.areSpent(usedIncarnations) }
 
+  /// - Complexity: O(*s*) in the stores.
   var usedIncarnations: Set<Incarnation> {
-    var used = Set<Incarnation>()
-    for store in stores.values {
-      used.formUnion(store.log.chains.keys.filter { $0.device == keys.id }.map(\.incarnation))
-    }
-    return used
+    stores.values.reduce(into: []) { $0.formUnion($1.log.incarnations[keys.id] ?? []) }
   }
 
   /// This device runs, or ran, in another process.
