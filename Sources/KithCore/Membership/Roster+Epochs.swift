@@ -24,8 +24,9 @@ extension Roster {
     }
   }
 
+  /// The lockboxes that others do not precede when a full roster is chosen.
   var lockboxCount: Int {
-    records.count { if case .lockbox = $0.kind { true } else { false } }
+    records.count { if case .lockbox = $0.kind { membership.isTrusted($0) } else { false } }
   }
 
   /// Of several records of an epoch, a trusted one counts first, then the smallest id; their
@@ -34,7 +35,7 @@ extension Roster {
     var states: [EpochID: EpochState] = [:]
     for (record, epoch) in epochRecords {
       let isTrusted =
-        record.signers.contains(where: membership.isTrusted)
+        membership.isTrusted(record)
         && !record.signers.contains(where: membership.revoked.contains)
       var recipients = Set(epoch.recipients.map(\.device))
       if let old = states[epoch.id] {
@@ -49,7 +50,7 @@ extension Roster {
         epoch: epoch, isTrusted: isTrusted, recipients: recipients, named: recipients)
     }
     for case (let record, .lockbox(let lockbox)) in records.map({ ($0, $0.kind) })
-    where record.signers.contains(where: membership.isTrusted) {
+    where membership.isTrusted(record) {
       states[lockbox.epoch]?.recipients.insert(lockbox.secret.device)
     }
     Self.judgeGenerations(of: &states)
