@@ -120,8 +120,8 @@ package enum Limits {
   static let recordsMessageCost = 256
   /// Bytes of records that a session may bring at once: more than a usual full roster.
   static let recordBurstBytes = 4 << 20
-  /// The refill of ``recordBurstBytes``.
-  static let recordBytesPerMillisecond = 16
+  /// The time in which ``recordBurstBytes`` come back: 16 in a millisecond.
+  static let recordBurstMilliseconds = 262_144
   /// How often a transaction is tried if others change what it read.
   package static let commitTries = 1_000
   /// Bytes of a peer's version text.
@@ -134,10 +134,11 @@ package enum Limits {
   static let dutyWaitMilliseconds: UInt64 = 1_000
   /// The least wait for the secret of another's epoch before making one.
   static let epochPatienceMilliseconds: UInt64 = 60_000
-  /// Epochs made in an hour because a member sealed the last one to a revoked device; then the
+  /// Epochs made because a member sealed the last one to a revoked device; without any left, the
   /// device continues under that one.
   static let epochsBecauseOfLeaks = 4
-  static let leakWindowMilliseconds: UInt64 = 3_600_000
+  /// The time in which ``epochsBecauseOfLeaks`` come back.
+  static let leakMilliseconds = 3_600_000
   /// How long a revoked device may still shake hands to learn of its revocation.
   static let revocationNewsMilliseconds: UInt64 = 30 * 24 * 3_600_000
   static let addressesPerDevice = 8

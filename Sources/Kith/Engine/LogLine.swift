@@ -19,7 +19,7 @@ struct LogLine: Hashable, Sendable {
     case newGeneration = "the clock had been ahead: a new generation of clocks begins"
     case noGenerationLeft =
       "the clock is ahead, and no generation of clocks is left until next month"
-    case publishedAhead = "a device published ahead of this clock: its change sets wait"
+    case publishedAhead = "a device published ahead of this clock: the session ends"
     case generationTooLate =
       "a device published in a generation of clocks that does not count yet: the session ends"
     case policyMismatch = "limits differ: the store does not sync"

@@ -189,8 +189,7 @@ private final class LinkHandler: ChannelInboundHandler {
 
   private let datagramBytes: Int
   private let received: @Sendable ([UInt8], SocketAddress) -> Void
-  private var bucket = TokenBucket(
-    tokens: NetworkLimits.datagramsPerSecond, perSecond: NetworkLimits.datagramsPerSecond)
+  private var bucket = TokenBucket(NetworkLimits.datagramsPerSecond, per: 1_000)
 
   init(datagramBytes: Int, received: @escaping @Sendable ([UInt8], SocketAddress) -> Void) {
     self.datagramBytes = datagramBytes
