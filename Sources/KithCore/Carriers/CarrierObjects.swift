@@ -178,7 +178,8 @@ struct CarrierObjects: Sendable {
       case .unread, .foreign: break
       }
     }
-    var later = Brought(reader.keepingAll)
+    let odd = counting(for: reader).flatMap(\.parts).filter(reader.isOdd).map(\.store)
+    var later = Brought(reader.keepingAll, odd: Set(odd))
     let counting = counting(for: reader, .old)
     var rest = counting[...]
     // Without the epoch's boxes, members that lack it cannot open what would replace an old object.

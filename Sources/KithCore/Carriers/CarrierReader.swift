@@ -91,7 +91,7 @@ struct CarrierReader {
   /// Whether a part has the same vector as this device and another digest: one of them lacks
   /// something that it covers.
   func isOdd(_ part: ObjectBody.Part) -> Bool {
-    isRepair(part) && covers(part.have.vector, of: part.store)
+    isRepair(part) && part.have.vector == stores[part.store]?.vector
   }
 
   /// Whether a part's author covered all that this device covers, and has another state. So what

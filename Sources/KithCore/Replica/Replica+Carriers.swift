@@ -273,6 +273,7 @@ extension Replica {
   }
 
   private mutating func endTurn(_ id: CarrierID) {
+    leaveBelowIfAlone()
     let reader = carrierReader()
     compareStates(on: id, reader)
     let hasDrafts = stores.values.contains { !$0.drafts.isEmpty }

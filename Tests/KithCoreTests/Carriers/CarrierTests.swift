@@ -293,6 +293,10 @@ struct CarrierTests {
       #expect(reader.isRepair(part) == isRepair, "\(name)")
       #expect(reader.isOdd(part) == isOdd, "\(name)")
     }
+    // Its state must differ from that of a device that keeps what this one refuses.
+    let refusing = fixture.reader([mine: 3], refused: [other.device])
+    let more = fixture.part(fixture.store, through: [mine: 3, other: 1], digest: another)
+    #expect(!refusing.isOdd(more))
   }
 
   /// The reader covers its own chain through 3; the object has change sets 3 and 4 of it.
