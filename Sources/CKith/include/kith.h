@@ -528,8 +528,8 @@ kith_value *kith_store_refusals(kith_store *store, kith_error **error);
 /* Removes the refusals up to a number (0: all), and returns them. */
 kith_value *kith_store_take_refusals(kith_store *store, uint64_t through, kith_error **error);
 /* Returns what a key (NULL: every key) showed before on this device, newest first, at most `limit`
- * (0: all): an array of {"number", "key", "value" unless it was missing, "ended": date, "endedBy":
- * device, unless it was the quota}. */
+ * (0: all): an array of {"number", "transaction": the number of the first value that ended with it,
+ * "key", "value" unless it was missing, "ended": date, "endedBy": device, unless it was the quota}. */
 kith_value *kith_store_history(kith_store *store, const char *key, size_t limit,
                                kith_error **error);
 /* Makes a key show a past value again: that of a number (0: the newest). Blocks until that is
@@ -537,6 +537,11 @@ kith_value *kith_store_history(kith_store *store, const char *key, size_t limit,
  * is none. Fails as a write. */
 kith_value *kith_store_undo(kith_store *store, const char *key, uint64_t number,
                             kith_error **error);
+/* Makes all keys whose values ended together show those values again, in one transaction: the values
+ * with this "transaction". Otherwise as kith_store_undo(). Returns an array of the past values; it is
+ * empty if none are kept. */
+kith_value *kith_store_undo_transaction(kith_store *store, uint64_t transaction,
+                                        kith_error **error);
 /* Returns who has what: {"complete": [devices that have all of this device's writes], "incomplete":
  * [the other devices], "hasUnpublishedWrites", "isComplete"}. */
 kith_value *kith_store_sync_report(kith_store *store, kith_error **error);

@@ -228,11 +228,13 @@ extension StoreReplica {
     of changes: [ShownChange], because reason: ChangeReason?, at milliseconds: UInt64
   ) {
     guard var kept = history.take() else { return }
+    let transaction = kept.next
     for change in changes where change.old != nil || reason == nil || kept.contains(change.key) {
       let writer = state.slot(change.key)?.newest.entry.stamp.device
       kept.add(
         change.old, of: change.key, endedBy: reason == .quotaViolationChange ? nil : writer,
-        at: milliseconds, limit: policy.room(factor: Limits.historyFactor))
+        at: milliseconds, limit: policy.room(factor: Limits.historyFactor),
+        transaction: transaction)
     }
     history = kept
   }

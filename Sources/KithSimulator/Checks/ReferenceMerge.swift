@@ -111,13 +111,17 @@ struct ReferenceMerge {
         }
         if isWhole, returned != true { continue }
       }
-      let stamps = wanted.map { "\($0.entry.stamp.clock)" }.joined(separator: ", ")
-      let theirs =
-        seen.slots[key]?.map { "\($0.entry.stamp.clock)" }.joined(separator: ", ") ?? "nothing"
-      return "\(key): what is covered comes to \(stamps.isEmpty ? "nothing" : stamps), and "
-        + "\(theirs.isEmpty ? "nothing" : theirs) is kept"
+      return "\(key): what is covered comes to \(Self.text(wanted.map(\.entry))), and "
+        + "\(Self.text(seen.slots[key]?.map(\.entry) ?? [])) is kept"
     }
     return nil
+  }
+
+  private static func text(_ entries: [Entry]) -> String {
+    entries.isEmpty
+      ? "nothing"
+      : entries.map { $0.isRemoval ? "the removal \($0.stamp.clock)" : "\($0.stamp.clock)" }
+        .joined(separator: ", ")
   }
 
   /// Without removals that repeat forgotten ones: they have a value's own stamp.
@@ -157,6 +161,14 @@ struct ReferenceMerge {
     let all = (published[store]?[key] ?? [:]).values
     return Self.written(Array(all)).contains {
       $0.entry.stamp > stamp || $0.entry.stamp == stamp && isFork($0, in: store)
+    }
+  }
+
+  /// Whether a device removed a value again because it took it for forgotten. It may, if a member
+  /// made it believe that it covers what it never got.
+  func isRemovedAgain(_ stamp: Stamp, of key: Key, in store: StoreIdentifier) -> Bool {
+    (published[store]?[key] ?? [:]).values.contains {
+      $0.entry.isRemoval && $0.entry.stamp == stamp
     }
   }
 

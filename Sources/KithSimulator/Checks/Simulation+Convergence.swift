@@ -147,10 +147,12 @@ extension Simulation {
     let all = devices.filter { $0.isRunning }
     var states: [StoreIdentifier: [StoreInspection]] = [:]
     let (history, reference) = (history, reference)
+    let hasTraitor = devices.contains(where: \.isTraitor)
     var isForgotten: ((Stamp, Key, StoreIdentifier) -> Bool)?
     if setup.removalLimit != nil {
       isForgotten = {
         reference.isSuperseded($0, of: $1, in: $2) || history.removes($1, after: $0, in: $2)
+          || hasTraitor && reference.isRemovedAgain($0, of: $1, in: $2)
       }
     }
     for store in stores where !flooded.contains(store) {
@@ -174,7 +176,7 @@ extension Simulation {
     for device in all {
       guard let counters = device.replica?.counted else { continue }
       if counters.damaged > 0 { throw Violation(.nothingLost, "\(device.name): damaged items") }
-      guard !devices.contains(where: \.isTraitor) else { continue }
+      guard !hasTraitor else { continue }
       // Forks, and networks worse than TCP, may announce coverage before the superseding entry.
       // Devices have noticed and repaired both by now.
       let mayDiverge = !faults.isDisjoint(with: [

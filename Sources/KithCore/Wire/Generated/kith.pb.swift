@@ -1238,6 +1238,9 @@ nonisolated struct WireStoredPastValue: Sendable {
   /// Clears the value of `endedBy`. Subsequent reads from it will return its default value.
   mutating func clearEndedBy() {self._endedBy = nil}
 
+  /// the number of the first value that ended with it
+  var transaction: UInt64 = 0
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -3514,7 +3517,7 @@ nonisolated extension WireStoredRefusal: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireStoredPastValue: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredPastValue"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}key\0\u{1}value\0\u{1}ended\0\u{3}ended_by\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}key\0\u{1}value\0\u{1}ended\0\u{3}ended_by\0\u{1}transaction\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3526,6 +3529,7 @@ nonisolated extension WireStoredPastValue: SwiftProtobuf.Message, SwiftProtobuf.
       case 2: try { try decoder.decodeSingularBytesField(value: &self._value) }()
       case 3: try { try decoder.decodeSingularFixed64Field(value: &self.ended) }()
       case 4: try { try decoder.decodeSingularBytesField(value: &self._endedBy) }()
+      case 5: try { try decoder.decodeSingularUInt64Field(value: &self.transaction) }()
       default: break
       }
     }
@@ -3548,6 +3552,9 @@ nonisolated extension WireStoredPastValue: SwiftProtobuf.Message, SwiftProtobuf.
     try { if let v = self._endedBy {
       try visitor.visitSingularBytesField(value: v, fieldNumber: 4)
     } }()
+    if self.transaction != 0 {
+      try visitor.visitSingularUInt64Field(value: self.transaction, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3556,6 +3563,7 @@ nonisolated extension WireStoredPastValue: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs._value != rhs._value {return false}
     if lhs.ended != rhs.ended {return false}
     if lhs._endedBy != rhs._endedBy {return false}
+    if lhs.transaction != rhs.transaction {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
