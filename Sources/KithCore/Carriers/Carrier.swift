@@ -45,7 +45,7 @@ struct Carrier: Sendable {
   var objects = CarrierObjects()
   /// Bounded by ``Limits/waitingObjectBytes`` between turns. The others are got again.
   private(set) var waiting: [ObjectName: Waiting] = [:]
-  /// The ``CarrierReader/circumstances`` by which objects were last taken in.
+  /// The ``CarrierReader/circumstances`` by which objects were last taken in; nil: by several.
   private var circumstances: Digest256?
   var phase = Phase.idle
   /// Nil until the shell attaches it.
@@ -94,6 +94,10 @@ struct Carrier: Sendable {
   ) -> Bool {
     guard case .listing = phase else { return false }
     listedMilliseconds = reader.now.wallMilliseconds
+    // One that changed its size is not what was read.
+    waiting = waiting.filter { name, _ in
+      listing[name].map { $0 == objects[name]?.bytes } ?? true
+    }
     objects.compare(with: listing, reader)
     objects.meet(listing, keys, reader)
     waiting = waiting.filter { objects[$0.key]?.state == .unread }
@@ -229,10 +233,15 @@ struct Carrier: Sendable {
   }
 
   /// A part was taken in, or left out.
-  mutating func took(_ part: ObjectBody.Part, of name: ObjectName, isWhole: Bool) {
+  mutating func took(
+    _ part: ObjectBody.Part, of name: ObjectName, isWhole: Bool, _ reader: CarrierReader
+  ) {
     waiting[name]?.done.insert(part.store)
-    if !isWhole { waiting[name]?.without.insert(part.store) }
     hasNews = true
+    guard !isWhole else { return }
+    waiting[name]?.without.insert(part.store)
+    // Limits that changed since the listing may be as they were at the next one.
+    if circumstances != reader.circumstances { circumstances = nil }
   }
 
   /// All asked for have come: of those that cannot be taken in yet, some wait in memory.
