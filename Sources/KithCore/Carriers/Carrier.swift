@@ -107,9 +107,13 @@ struct Carrier: Sendable {
     return true
   }
 
-  /// Objects that were not taken in whole may be now.
+  /// Objects that were not taken in whole may be now. Returns those to be got again.
   private mutating func readAgain() -> Set<ObjectName> {
     var names: Set<ObjectName> = []
+    for (name, object) in waiting where !object.without.isEmpty {
+      waiting[name]?.done.subtract(object.without)
+      waiting[name]?.without = []
+    }
     for (name, object) in objects.known {
       switch object.state {
       case .foreign: objects[name]?.state = .foreign(isDue: true)

@@ -135,6 +135,38 @@ struct CarrierTests {
     #expect(carrier.nextGets(reader()) == [name])
   }
 
+  @Test func `a part that was left out of an object that waits is taken in once limits change`() {
+    let name = names(1)[0]
+    let other = StoreIdentifier("com.example.Notes")!
+    var body = fixture.body(through: [mine: 3])
+    body.parts.append(fixture.part(other, above: [theirs: 9], through: [theirs: 12]))
+    var policy = Policy.standard
+    policy.keys -= 1
+    let before = fixture.reader([mine: 3], at: now, empty: [other], policy: policy)
+    var carrier = Carrier()
+    func turn(_ reader: CarrierReader) {
+      carrier.begin()
+      _ = carrier.listed([name: 100], fixture.carrierKeys, reader)
+      if carrier.nextGets(reader) == [name] {
+        _ = carrier.got(name, reader, .opened(body, []))
+        _ = carrier.nextOpened(reader)
+      }
+    }
+    turn(before)
+    guard case .part(_, let part, _, _) = carrier.nextOpened(before) else {
+      Issue.record("no part is ready")
+      return
+    }
+    carrier.took(part, of: name, isWhole: false, before)
+    let after = fixture.reader([mine: 3], at: now, empty: [other])
+    turn(after)
+    guard case .part(_, let again, _, _) = carrier.nextOpened(after) else {
+      Issue.record("the part is still left out")
+      return
+    }
+    #expect(again == part)
+  }
+
   /// It was cut after this device had read it.
   @Test func `an object that waits is got again if its size changed`() {
     let name = names(1)[0]
