@@ -39,11 +39,12 @@ package enum Limits {
   static let taintedChains = 256
   /// Remembered vector entries of a peer, over all stores; above, only those of known chains.
   static let vectorEntriesPerSession = 65_536
-  /// Above this, later drafts that write all keys of a draft replace it, even if they might be
-  /// refused.
-  static let drafts = 4_096
-  /// Bounds the bytes of a store's drafts, and of its refusals, in multiples of its policy.
-  static let draftFactor = 8
+  /// Bounds the drafts that remove keys which no device has, in multiples of the policy's keys, so
+  /// that they fit into what other devices keep of an author once they are published.
+  static let draftRemovalFactor = 4
+  /// Bounds the bytes of a store's refusals, in multiples of its policy: the values of a full store
+  /// fit, also if each was written alone.
+  static let refusalFactor = 3
   /// How long a past value is kept.
   static let historyMilliseconds: UInt64 = 30 * 24 * 3_600_000
   /// Above this, a key's oldest past value is dropped, so that a key that changes every second

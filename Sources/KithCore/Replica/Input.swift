@@ -31,9 +31,9 @@ package struct Operation: Codable, Hashable, Sendable {
   }
 }
 
-/// A transaction written while nobody was signed in.
+/// A local transaction that is not published; one written while nobody was signed in is adopted.
 package struct LocalWrite: Codable, Hashable, Sendable {
-  /// By the clock of the local stores, later than the write before.
+  /// The clock of its stamp. Before adoption, of the local stores' clock.
   package var clock: HybridTime
   package var operations: [Operation]
 

@@ -124,8 +124,8 @@ extension Simulation {
     guard let after = device.replica?.inspect(store) else { return }
     let draft = after.drafts.first { !known.contains($0.clock) }
     if let draft,
-      let loss = history.makeWay(
-        for: draft, on: device.number, in: store, from: before, to: after)
+      let loss = history.replaceDrafts(
+        by: draft, on: device.number, in: store, from: before, to: after)
     {
       throw Violation(.nothingLost, loss)
     }

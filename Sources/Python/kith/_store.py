@@ -319,7 +319,7 @@ class Store(_Values):
         return self._ask(lib.kith_store_hidden_entries)  # type: ignore[no-any-return]
 
     def refusals(self) -> list[Refusal]:
-        """The transactions that were accepted offline and did not fit later, until they are taken."""
+        """The newest transactions that were accepted offline and did not fit later, until they are taken."""
         return self._ask(lib.kith_store_refusals)  # type: ignore[no-any-return]
 
     def take_refusals(self, through: int = 0) -> list[Refusal]:

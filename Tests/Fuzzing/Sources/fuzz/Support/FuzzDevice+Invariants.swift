@@ -18,7 +18,10 @@ extension FuzzDevice {
       checkGroups(state)
       checkLog(store.log)
       require(state.removals.count <= Limits.removals, "too many removals")
-      require(store.drafts.drafts.count <= Limits.drafts, "too many drafts")
+      let removals = store.drafts.byKey.count { key, draft in
+        draft.operation.value == nil && state.slots[key] == nil
+      }
+      require(removals <= Limits.removals, "too many removals that no device needs")
     }
     require(replica.stores.count <= Limits.stores, "too many stores")
     for addresses in replica.contacts.addresses.values {
