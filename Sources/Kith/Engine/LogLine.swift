@@ -134,12 +134,13 @@ extension Engine {
     let progress = self.progress
     var changes = StatusLog()
     while !Task.isCancelled {
-      let version = progress.version
+      let (version, begun) = (progress.version, ContinuousClock.now)
       for line in changes.lines(status(), at: clock().monotonicMilliseconds) { log(line) }
-      // A status costs digests, so a busy node's is read once a second. A line that was left out for
-      // the rate limit is due later, without a change.
-      try? await Task.sleep(for: .seconds(1))
+      // A line that was left out for the rate limit is due later, without a change.
       _ = await progress.wait(timeout: .seconds(60)) { progress.version > version }
+      // A status costs digests, so a busy node's is read once a second.
+      let next = begun + .seconds(1)
+      if next > .now { try? await Task.sleep(until: next, clock: .continuous) }
     }
   }
 
