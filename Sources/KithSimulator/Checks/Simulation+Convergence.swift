@@ -120,7 +120,7 @@ extension Simulation {
 
   /// Whether all are below the store's horizon, and only a member that is gone for good could say
   /// what was removed: they wait for it until somebody revokes it.
-  private func lacksWitness(_ all: [SimulatedDevice], of store: StoreIdentifier) -> Bool {
+  func lacksWitness(_ all: [SimulatedDevice], of store: StoreIdentifier) -> Bool {
     let present = Set(all.map(\.keys.id))
     return all.allSatisfy { device in
       device.replica?.inspect(store)?.isBelowHorizon == true
