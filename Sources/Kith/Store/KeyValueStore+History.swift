@@ -66,7 +66,7 @@ extension KeyValueStore {
   /// - Parameter number: The ``PastValue/transaction`` of the past values.
   /// - Returns: The past values; a key whose value has none was removed. Empty if the history keeps
   ///   none of them; then nothing has changed.
-  /// - Throws: ``KithError`` as ``commit(_:)`` does.
+  /// - Throws: ``KithError`` as ``undo(_:to:)-(String,_)`` does.
   /// - Complexity: O(*n*) in the values that are kept.
   @discardableResult
   public func undo(transaction number: UInt64) async throws(KithError) -> [PastValue] {

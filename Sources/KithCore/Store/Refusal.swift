@@ -27,7 +27,7 @@ public struct Refusal: Codable, Hashable, Sendable {
   package var clock: HybridTime
   package var operations: [Operation]
 
-  /// The transaction's writes, in order.
+  /// The transaction's writes, in the order of keys.
   ///
   /// - Complexity: O(*n*) in the bytes of the values.
   public var writes: [Write] {
