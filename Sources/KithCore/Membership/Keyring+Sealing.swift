@@ -104,7 +104,7 @@ extension Keyring {
     return try? Record(body: body, signatures: []).signed(by: signing, account: account)
   }
 
-  static func lockbox(
+  private static func lockbox(
     _ epoch: EpochKeys, for device: Certificate, account: AccountID,
     signing: borrowing SigningKey, entropy: inout some Entropy
   ) -> Record? {

@@ -81,9 +81,6 @@ struct Membership: Sendable {
     isRecoveryKey(signer) || isMember(signer)
   }
 
-  /// Returns whether a signature of the record counts.
-  func isTrusted(_ record: Record) -> Bool { record.signers.contains(where: isTrusted) }
-
   func isMember(_ device: DeviceID) -> Bool {
     paths[device] != nil && !revoked.contains(device)
   }
@@ -164,7 +161,7 @@ struct Membership: Sendable {
   private mutating func rename(_ records: [Record]) {
     var latest: [DeviceID: UInt64] = [:]
     for record in records {
-      guard case .rename(let rename) = record.kind, isTrusted(record),
+      guard case .rename(let rename) = record.kind, record.signers.contains(where: isTrusted),
         rename.issued >= latest[rename.device] ?? 0
       else { continue }
       latest[rename.device] = rename.issued

@@ -14,6 +14,8 @@ package enum MembershipLimits {
   package static let renames = 512
   /// Records of unknown kinds of a roster.
   package static let unknownRecords = 32
+  /// Records that only revoked devices signed get one in so many places of the four kinds above.
+  static let shareOfRevoked = 4
   /// All records of a roster: those above, and the genesis.
   package static let records =
     1 + certificates * (1 + revocationsOfDevice) + epochs + lockboxes + renames + unknownRecords

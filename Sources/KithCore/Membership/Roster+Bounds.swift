@@ -80,20 +80,21 @@ struct RosterSelection {
 
   /// Returns the records of one kind beyond its limit; `value` is nil for other kinds.
   ///
-  /// Members' records precede those of revoked devices. Signers take turns, so none displaces one
-  /// that needs less. Each signer's order is by `value` from the highest, then by id; with
-  /// `keepingEnds`, from both ends inwards.
+  /// Members' records precede those of revoked devices, which get at most a share. Signers take
+  /// turns, so none displaces one that needs less. Each signer's order is by `value` from the
+  /// highest, then by id; with `keepingEnds`, from both ends inwards.
   private func withoutRoom(
     atMost limit: Int, keepingEnds: Bool = false, value: (Record) -> UInt64?
   ) -> [Record] {
     let all = kept.compactMap { record in value(record).map { (record: record, value: $0) } }
-    guard all.count > limit else { return [] }
-    let trusted = all.filter { membership.isTrusted($0.record) }
-    let others = all.filter { !membership.isTrusted($0.record) }
-    let ordered =
-      inTurn(trusted, keepingEnds, by: membership.isTrusted)
-      + inTurn(others, keepingEnds, by: membership.isKnown)
-    return Array(ordered.dropFirst(limit))
+    let trusted = all.filter { $0.record.signers.contains(where: membership.isTrusted) }
+    let share = limit / MembershipLimits.shareOfRevoked
+    guard all.count > limit || all.count - trusted.count > share else { return [] }
+    let others = all.filter { !$0.record.signers.contains(where: membership.isTrusted) }
+    let first = inTurn(trusted, keepingEnds, by: membership.isTrusted)
+    let last = inTurn(others, keepingEnds, by: membership.isKnown)
+    let room = min(share, max(limit - first.count, 0))
+    return Array(first.dropFirst(limit) + last.dropFirst(room))
   }
 
   /// Returns all signers' first records, then all second ones, and so on; in each turn by signer.

@@ -24,9 +24,8 @@ extension Roster {
     }
   }
 
-  /// The lockboxes that others do not precede when a full roster is chosen.
   var lockboxCount: Int {
-    records.count { if case .lockbox = $0.kind { membership.isTrusted($0) } else { false } }
+    records.count { if case .lockbox = $0.kind { true } else { false } }
   }
 
   /// Of several records of an epoch, a trusted one counts first, then the smallest id; their
@@ -35,7 +34,7 @@ extension Roster {
     var states: [EpochID: EpochState] = [:]
     for (record, epoch) in epochRecords {
       let isTrusted =
-        membership.isTrusted(record)
+        record.signers.contains(where: membership.isTrusted)
         && !record.signers.contains(where: membership.revoked.contains)
       var recipients = Set(epoch.recipients.map(\.device))
       if let old = states[epoch.id] {
@@ -50,7 +49,7 @@ extension Roster {
         epoch: epoch, isTrusted: isTrusted, recipients: recipients, named: recipients)
     }
     for case (let record, .lockbox(let lockbox)) in records.map({ ($0, $0.kind) })
-    where membership.isTrusted(record) {
+    where record.signers.contains(where: membership.isTrusted) {
       states[lockbox.epoch]?.recipients.insert(lockbox.secret.device)
     }
     Self.judgeGenerations(of: &states)
