@@ -189,6 +189,8 @@ extension Engine {
         outgoing.add(bytes, to: session)
       case .sendStored(let session, let batch):
         guard links.link(to: session) != nil else { continue }
+        // It may read much from storage.
+        outgoing.flushAll()
         do throws(StorageError) {
           try send(batch, on: session, over: &outgoing)
         } catch {

@@ -45,7 +45,7 @@ struct UndoCommand: AsyncParsableCommand {
     discussion: """
       Writes the key's newest value of `kith history`, or removes the key if it was missing then. \
       With --transaction, all keys whose values ended together. The other devices get the write as \
-      any other. A second undo takes back the first. Status 2 if no such value is kept.
+      any other. A second undo of the key takes back the first. Status 2 if no such value is kept.
       """)
 
   @Option(

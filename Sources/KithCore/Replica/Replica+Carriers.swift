@@ -156,10 +156,11 @@ extension Replica {
       case .part(let name, let part, let object, let isComplete):
         adopt([part.have])
         let isWhole = take(part, of: object, isComplete: isComplete, reader)
+        if var store = stores[part.store] {
+          reader.stores[part.store] = CarrierReader.Own(store, store.digest())
+          stores[part.store] = store
+        }
         carriers[id]?.took(part, of: name, isWhole: isWhole, reader)
-        guard var store = stores[part.store] else { continue }
-        reader.stores[part.store] = CarrierReader.Own(store, store.digest())
-        stores[part.store] = store
       }
     }
   }

@@ -6,8 +6,8 @@ internal import SwiftProtobuf
 public struct PastValue: Codable, Hashable, Sendable {
   /// The value's number in its store's history: later ones have higher numbers.
   public var number: UInt64
-  /// The number of the first value that ended with it: all that one commit replaced, or one merge,
-  /// have the same.
+  /// The number of the first value that ended with it: all that one commit replaced have the same, or
+  /// one merge; what the quota hid or showed with them has another.
   public var transaction: UInt64
   /// The key.
   public var key: Key

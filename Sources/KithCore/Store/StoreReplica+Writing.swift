@@ -142,15 +142,22 @@ extension StoreReplica {
       keys.superseded.formUnion(Set(write.keys).subtracting(rest.keys))
       if !rest.operations.isEmpty { standing.append(rest) }
     }
+    var unshown: [LocalWrite] = []
     while true {
       let refused = state.layAnew(standing, author: author)
       guard !refused.isEmpty else { break }
-      for write in refused {
+      unshown += refused
+      let clocks = Set(refused.map(\.clock))
+      standing.removeAll { clocks.contains($0.clock) }
+    }
+    // Some may fit over those that stand, without others that were not shown.
+    for write in unshown.sorted(by: { $0.clock < $1.clock }) {
+      if state.lay(write, author: author) != nil {
+        standing.append(write)
+      } else {
         refuse(write, because: .quota, noting: &outcome)
         keys.refused.formUnion(write.keys)
       }
-      let clocks = Set(refused.map(\.clock))
-      standing.removeAll { clocks.contains($0.clock) }
     }
     drafts.keep(standing)
     return keys

@@ -57,8 +57,11 @@ package final class LinkMulticast: Sendable {
     var timer: Scheduled<Void>?
     /// When the timer fires.
     var scansAt = NIODeadline.distantFuture
+    var scannedAt = NIODeadline.uptimeNanoseconds(0)
     /// The kernel's messages about links and addresses; nil: there are none.
     var changes: (any Channel)?
+    /// Whether they can be had: a socket that fails later is opened again.
+    var hadChanges = false
     var hasComplained = false
   }
 
@@ -162,7 +165,7 @@ package final class LinkMulticast: Sendable {
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           try channel.pipeline.syncOperations.addHandler(
-            LinkChangesHandler { self.plan(in: NetworkLimits.linkChangeSettling) })
+            LinkChangesHandler { self.planAfterChange() })
         }
       }
       .takingOwnershipOfDescriptor(input: descriptor)
@@ -172,8 +175,8 @@ package final class LinkMulticast: Sendable {
           return
         }
         let isWanted = self.state.withLock { state in
-          guard state.onDatagram != nil else { return false }
-          state.changes = channel
+          guard state.onDatagram != nil, state.changes == nil else { return false }
+          (state.changes, state.hadChanges) = (channel, true)
           return true
         }
         guard isWanted else { return channel.close(promise: nil) }
@@ -188,9 +191,14 @@ package final class LinkMulticast: Sendable {
       state.changes = nil
       return true
     }
-    guard wasOurs else { return }
-    followChanges()
-    plan(in: scanInterval)
+    if wasOurs { plan(in: NetworkLimits.linkChangeSettling) }
+  }
+
+  /// Containers that come and go, or advertisements on the LAN, cause no more scans than a host has
+  /// that is told of no changes.
+  private func planAfterChange() {
+    let scannedAt = state.withLock(\.scannedAt)
+    plan(in: max(NetworkLimits.linkChangeSettling, scannedAt + scanInterval - .now()))
   }
 
   /// Plans the next scan that no change causes: when a failed link is due, and seldom otherwise.
@@ -218,10 +226,15 @@ package final class LinkMulticast: Sendable {
   }
 
   private func scan() {
-    let interfaces = LinkInterface.current()
+    let isLost = state.withLock { state in
+      (state.scansAt, state.scannedAt) = (.distantFuture, .now())
+      return state.hadChanges && state.changes == nil && state.onDatagram != nil
+    }
+    if isLost { followChanges() }
+    // A process without a free descriptor is told nothing, and keeps the links that it has.
+    guard let interfaces = LinkInterface.current() else { return plan(in: scanInterval) }
     let now = Dialler.now
     let (closed, opening, hasMoved) = state.withLock { state -> ([any Channel], [Key], Bool) in
-      state.scansAt = .distantFuture
       guard state.onDatagram != nil else { return ([], [], false) }
       let before = state.interfaces
       state.interfaces = Dictionary(uniqueKeysWithValues: interfaces.map { ($0.index, $0) })
@@ -239,7 +252,9 @@ package final class LinkMulticast: Sendable {
       var opening: [Key] = []
       for (key, name) in wanted {
         var entry = state.entries[key] ?? Entry(name: name)
-        if before[key.index] != state.interfaces[key.index] { entry.retryAt = 0 }
+        if before[key.index] != state.interfaces[key.index] {
+          (entry.retryAt, entry.failures) = (0, 0)
+        }
         if entry.channel == nil, !entry.isOpening, entry.retryAt <= now {
           entry.isOpening = true
           opening.append(key)

@@ -79,9 +79,10 @@ struct ReferenceMerge {
 
   /// Returns why a store is not the merge of its coverage; nil if it is. `isForgotten`, if devices
   /// forget removals, is whether a program removed a key later. Then the entry may be missing, but no
-  /// value may be there whose removal was seen.
+  /// value may be there whose removal was seen, unless its author lies: the clocks of its chain may
+  /// hide that it is covered.
   func difference(
-    _ seen: StoreInspection, in store: StoreIdentifier,
+    _ seen: StoreInspection, in store: StoreIdentifier, liars: Set<DeviceID>,
     isForgotten: ((Stamp, Key, StoreIdentifier) -> Bool)? = nil
   ) -> String? {
     for (key, all) in published[store] ?? [:] {
@@ -107,6 +108,7 @@ struct ReferenceMerge {
         // one that was removed where it lay beyond the coverage, and comes once more.
         let returned = seen.slots[key]?.contains { kept in
           !kept.entry.isRemoval && kept.changeSet.device == kept.entry.stamp.device
+            && !liars.contains(kept.changeSet.device)
             && !Self.wasBeyond(kept, covered) && Self.isRemoved(kept, covered)
         }
         if isWhole, returned != true { continue }
