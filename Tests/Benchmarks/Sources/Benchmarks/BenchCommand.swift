@@ -21,7 +21,8 @@ struct BenchCommand: AsyncParsableCommand {
     abstract: "Measure this machine, and Kith on it against its budgets.",
     discussion: """
       Measures the disk of a temporary directory (TMPDIR). Status 1 if a figure misses its budget.
-      """)
+      """,
+    subcommands: [CurvesCommand.self])
 
   @Flag(help: "Print JSON.")
   var json = false

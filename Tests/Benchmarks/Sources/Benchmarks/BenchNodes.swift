@@ -68,7 +68,18 @@ final class BenchNodes: Sendable {
     return try await Node.open(configuration)
   }
 
-  private static func configuration(_ directory: String) -> Node.Configuration {
+  /// Runs other nodes until the body returns, which begins once each has a peer.
+  func connected<Result: Sendable>(
+    _ others: [Node], _ body: () async throws -> Result
+  ) async throws -> Result {
+    guard let last = others.last else { return try await body() }
+    return try await running(last) {
+      try await Self.wait("two nodes to connect") { !last.status.peers.isEmpty }
+      return try await connected(others.dropLast(), body)
+    }
+  }
+
+  static func configuration(_ directory: String) -> Node.Configuration {
     var configuration = Node.Configuration(directory: directory)
     configuration.hosts = ["127.0.0.1"]
     configuration.port = 0

@@ -1,7 +1,7 @@
 @testable import KithCommands
 @testable import KithTerminal
 
-/// Figures with their budgets (`Docs/Testing.md`, "Performance").
+/// Figures with their budgets (`Docs/Performance.md`, "Figures").
 struct BenchReport: Equatable, Sendable {
   struct Figure: Equatable, Sendable {
     enum Unit: String, Sendable {

@@ -122,7 +122,7 @@ struct BenchRun {
 
   private func admitted(_ report: inout BenchReport) throws {
     progress("admission of a full, over-quota store")
-    let (times, steps) = try ReadBench.admission()
+    let (times, steps) = try ReadBench.admission(of: AdmissionLoad())
     report.add(
       "admission", "admission, \(Format.count(steps)) steps", times.median, .seconds, .atMost(0.005)
     )

@@ -5,7 +5,6 @@ import Foundation
 
 /// Measures how fast an empty device pulls a full store, without the time to connect.
 struct CatchUpBench {
-  static let keys = 1_024
   /// 1,024 such values come close to the default policy's limit.
   static let valueBytes = 900
 
@@ -15,6 +14,8 @@ struct CatchUpBench {
   let nodes: BenchNodes
   /// Whether all keys are in one change set, instead of each in its own.
   let inOne: Bool
+
+  var keys = 1_024
 
   /// Joins devices, fills the store without them, and returns their catch-up times.
   func run(devices: Int) async throws -> Samples {
@@ -35,10 +36,10 @@ struct CatchUpBench {
       try await BenchNodes.wait("two nodes to connect") { !witness.status.peers.isEmpty }
       if inOne {
         try await store.commit { transaction in
-          for index in 0..<Self.keys { transaction.set(Self.value(index), forKey: Self.key(index)) }
+          for index in 0..<keys { transaction.set(Self.value(index), forKey: Self.key(index)) }
         }
       } else {
-        for index in 0..<Self.keys {
+        for index in 0..<keys {
           try await store.commit { $0.set(Self.value(index), forKey: Self.key(index)) }
           // The first may wait for the end of the peer's first exchange.
           try await BenchNodes.wait("a write to be published") {
@@ -48,7 +49,7 @@ struct CatchUpBench {
       }
       // No `synchronize`: it would wait for the new devices, which are not connected.
       let copy = try witness.store(BenchNodes.store)
-      try await BenchNodes.wait("its own peer") { try copy.usage.keys >= Self.keys }
+      try await BenchNodes.wait("its own peer") { try copy.usage.keys >= keys }
     }
   }
 
@@ -63,7 +64,7 @@ struct CatchUpBench {
     }
     let complete = Task { () -> ContinuousClock.Instant? in
       for await change in store.changes where !change.items.isEmpty {
-        if try store.usage.keys >= Self.keys { return clock.now }
+        if try store.usage.keys >= keys { return clock.now }
       }
       return nil
     }

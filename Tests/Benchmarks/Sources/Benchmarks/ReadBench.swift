@@ -25,8 +25,7 @@ enum ReadBench {
   }
 
   /// Measures admission of a full, over-quota store.
-  static func admission() throws -> (times: Samples, steps: Int) {
-    let load = AdmissionLoad()
+  static func admission(of load: AdmissionLoad) throws -> (times: Samples, steps: Int) {
     var samples = Samples()
     let clock = ContinuousClock()
     for _ in 0..<admissions {
