@@ -1,0 +1,1 @@
+"""The parts of Tests/Benchmarks/peers, which measures Kith beside other programs."""
