@@ -26,6 +26,13 @@ package struct ChangeSet: Hashable, Sendable {
 
   var wire: WireChangeSet { stored.wire }
 
+  /// Without its opened entries, which take as much memory again.
+  var sealed: Self {
+    var sealed = self
+    sealed.opened = nil
+    return sealed
+  }
+
   /// Of its entries, ascending.
   var indices: [UInt32] { stored.entries.keys.sorted() }
 

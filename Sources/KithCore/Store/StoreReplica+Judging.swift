@@ -91,8 +91,8 @@ extension Judge {
 /// Opens entries before the replica gets them, outside the engine's lock. It may be older than the
 /// replica: what is opened depends only on the keys of the epoch and of the author.
 package struct EntryOpener: Sendable {
-  fileprivate let roster: Roster
-  fileprivate var keyring: Keyring
+  let roster: Roster
+  var keyring: Keyring
 }
 
 extension Replica {
