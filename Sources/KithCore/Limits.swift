@@ -119,10 +119,11 @@ package enum Limits {
   static let recordsMessageLimitBytes = 32 << 10
   /// The least bytes counted for a message, because each is evaluated.
   static let recordsMessageCost = 256
-  /// Bytes of records that a session may bring at once: more than a usual full roster.
-  static let recordBurstBytes = 4 << 20
+  /// Bytes of records that a session may bring at once: a roster with all places taken, if no device
+  /// lies.
+  static let recordBurstBytes = 5 << 20
   /// The time in which ``recordBurstBytes`` come back: 16 in a millisecond.
-  static let recordBurstMilliseconds = 262_144
+  static let recordBurstMilliseconds = 327_680
   /// How often a transaction is tried if others change what it read.
   package static let commitTries = 1_000
   /// Bytes of a peer's version text.
