@@ -14,11 +14,9 @@ enum LinkChanges {
   /// Calls back after each read. Owns the descriptor, and closes it if no channel can be made. Call it
   /// on the event loop.
   static func read(
-    _ descriptor: CInt, on eventLoop: any EventLoop,
-    close: @escaping @Sendable (CInt) -> Void = { _ = Glibc.close($0) },
-    onChange: @escaping @Sendable () -> Void
+    _ descriptor: CInt, on eventLoop: any EventLoop, onChange: @escaping @Sendable () -> Void
   ) -> EventLoopFuture<any Channel> {
-    // A channel closes the descriptor, also one that could not be registered.
+    // A channel closes the descriptor, also one that could not be set up.
     let isOfChannel = NIOLoopBoundBox(false, eventLoop: eventLoop)
     return NIOPipeBootstrap(group: eventLoop)
       .channelInitializer { channel in
@@ -29,7 +27,7 @@ enum LinkChanges {
       }
       .takingOwnershipOfDescriptor(input: descriptor)
       .flatMapErrorThrowing { error in
-        if !isOfChannel.value { close(descriptor) }
+        if !isOfChannel.value { _ = Glibc.close(descriptor) }
         throw error
       }
   }
