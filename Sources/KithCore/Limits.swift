@@ -42,16 +42,16 @@ package enum Limits {
   /// Bounds the drafts that remove keys which no device has, in multiples of the policy's keys, so
   /// that they fit into what other devices keep of an author once they are published.
   static let draftRemovalFactor = 4
-  /// Bounds the bytes of a store's refusals, in multiples of its policy: the values of a full store
-  /// fit, also if each was written alone.
+  /// Bounds the bytes of a store's refusals, in multiples of its policy, besides its keys: the values
+  /// of a full store fit, also if each was written alone under a longest key.
   static let refusalFactor = 3
   /// How long a past value is kept.
   static let historyMilliseconds: UInt64 = 30 * 24 * 3_600_000
   /// Above this, a key's oldest past value is dropped, so that a key that changes every second
   /// leaves those of others.
   static let pastValuesPerKey = 100
-  /// Bounds the bytes of a store's history, in multiples of its policy: it fits a change of every
-  /// shown value, and takes no more memory than those.
+  /// Bounds the bytes of a store's history, in multiples of its policy, besides its keys: it fits a
+  /// change of every shown value, and takes no more memory than those.
   static let historyFactor = 1
   /// Per store (`Docs/Protocol.md`, "Merging").
   static let removals = 4_096
@@ -119,10 +119,11 @@ package enum Limits {
   static let recordsMessageLimitBytes = 32 << 10
   /// The least bytes counted for a message, because each is evaluated.
   static let recordsMessageCost = 256
-  /// Bytes of records that a session may bring at once: more than a usual full roster.
-  static let recordBurstBytes = 4 << 20
+  /// Bytes of records that a session may bring at once: a roster with all places taken, if no device
+  /// lies.
+  static let recordBurstBytes = 5 << 20
   /// The time in which ``recordBurstBytes`` come back: 16 in a millisecond.
-  static let recordBurstMilliseconds = 262_144
+  static let recordBurstMilliseconds = 327_680
   /// How often a transaction is tried if others change what it read.
   package static let commitTries = 1_000
   /// Bytes of a peer's version text.
@@ -213,4 +214,7 @@ package enum Limits {
 extension Policy {
   /// A multiple of the largest state under this policy, with each key's weight.
   func room(factor: Int) -> Int { factor * (totalBytes + keys * Limits.overheadBytes) }
+
+  /// As ``room(factor:)``, and the bytes of so many keys.
+  func roomWithKeys(factor: Int) -> Int { room(factor: factor) + keys * keyBytes }
 }

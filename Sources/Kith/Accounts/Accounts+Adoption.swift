@@ -6,7 +6,8 @@ extension AccountsDirectory {
   static let longestWait = Duration.seconds(10)
 
   /// Hands the local writes, made while nobody was signed in, to an account. Removes those that it
-  /// took or refused (``KeyValueStore/refusals``), and the local history.
+  /// took or refused (``KeyValueStore/refusals``), and the local history. Rows that cannot be read
+  /// stay, and the local stores tell of them as damaged.
   ///
   /// No write reaches two accounts: no other process can open the local stores meanwhile. No write
   /// reaches one account twice, also after an error: the account remembers how far it took until
@@ -52,7 +53,7 @@ extension Snapshot {
       superseded[store] = try chosen.adopt(store, stored.policy, writes)
       try KithError.mapping(
         storage.commit(
-          stored.drafts.keys.sorted().map { .remove(.store(store, .draft($0))) }
+          stored.draftRows.map { .remove(.store(store, .draft($0))) }
             + stored.pastValues.keys.sorted().map { .remove(.store(store, .pastValue($0))) }))
       _ = try chosen.adopt(store, stored.policy, [])
     }

@@ -1,5 +1,6 @@
 package import Dispatch
 internal import Glibc
+internal import Synchronization
 
 enum BlockingThread {
   private final class Work {
@@ -11,6 +12,12 @@ enum BlockingThread {
   }
 
   static func start(_ body: @escaping @Sendable () -> Void) {
+    let result = begin(body)
+    guard result == 0 else { fatalError("no thread could be started: error \(result)") }
+  }
+
+  /// Returns an error number; 0: the thread began.
+  private static func begin(_ body: @escaping @Sendable () -> Void) -> Int32 {
     let work = Unmanaged.passRetained(Work(body))
     var thread = pthread_t()
     let result = pthread_create(
@@ -23,9 +30,49 @@ enum BlockingThread {
       }, work.toOpaque())
     guard result == 0 else {
       work.release()
-      fatalError("no thread could be started: error \(result)")
+      return result
     }
     pthread_detach(thread)
+    return 0
+  }
+}
+
+extension BlockingThread {
+  /// Threads of ``perform(_:_:)`` that run beside its callers', in all.
+  private static let helperLimit = max(0, min(sysconf(Int32(_SC_NPROCESSORS_ONLN)) - 1, 7))
+  private static let helpers = Mutex(0)
+
+  private final class Indices: Sendable {
+    private let next = Atomic(0)
+    private let count: Int
+
+    init(count: Int) { self.count = count }
+
+    func take() -> Int? {
+      let index = next.wrappingAdd(1, ordering: .relaxed).oldValue
+      return index < count ? index : nil
+    }
+  }
+
+  /// Calls the body with every index below a count, and returns after all calls. Free processors help:
+  /// a helper lives as long as the work, and its start takes less time than two signature checks.
+  static func perform(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
+    let indices = Indices(count: count)
+    let wanted = helpers.withLock { busy in
+      let wanted = max(0, min(count - 1, helperLimit - busy))
+      busy += wanted
+      return wanted
+    }
+    defer { helpers.withLock { $0 -= wanted } }
+    let ended = DispatchSemaphore(value: 0)
+    let begun = (0..<wanted).count { _ in
+      begin {
+        while let index = indices.take() { body(index) }
+        ended.signal()
+      } == 0
+    }
+    while let index = indices.take() { body(index) }
+    for _ in 0..<begun { ended.wait() }
   }
 }
 

@@ -11,7 +11,7 @@ struct StatusLog: Sendable {
   }
 
   private struct Store: Sendable {
-    var refusals = 0
+    var lastRefusal: UInt64 = 0
     var hiddenKeys = 0
     /// The devices with other limits, and when those were last known to differ.
     var limitsDiffer: [DeviceID: UInt64] = [:]
@@ -110,15 +110,16 @@ struct StatusLog: Sendable {
   ) -> [LogLine] {
     var lines: [LogLine] = []
     var logged = stores[store.identifier] ?? Store()
-    let refused = store.refusals - logged.refusals
-    if isBegun, refused > 0 {
-      lines.append(LogLine(.writesRefused, store: store.identifier, ["count": "\(refused)"]))
+    // Of a full list the oldest are dropped, so that its count stays.
+    if isBegun, store.lastRefusal > logged.lastRefusal {
+      let count = store.lastRefusal - logged.lastRefusal
+      lines.append(LogLine(.writesRefused, store: store.identifier, ["count": "\(count)"]))
     }
     if isBegun, store.hiddenKeys > 0, logged.hiddenKeys == 0 {
       lines.append(
         LogLine(.valuesHidden, store: store.identifier, ["count": "\(store.hiddenKeys)"]))
     }
-    (logged.refusals, logged.hiddenKeys) = (store.refusals, store.hiddenKeys)
+    (logged.lastRefusal, logged.hiddenKeys) = (store.lastRefusal, store.hiddenKeys)
     for device in store.policyMismatches { logged.limitsDiffer[device] = now }
     for (device, time) in logged.limitsDiffer.sorted(by: { $0.key < $1.key }) {
       if !status.peers.contains(where: { $0.device == device && $0.isExchanging }) {

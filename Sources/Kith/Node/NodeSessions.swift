@@ -1,4 +1,3 @@
-internal import Dispatch
 internal import KithCore
 internal import KithCrypto
 internal import KithNetwork
@@ -6,9 +5,6 @@ internal import Synchronization
 
 /// Connects the engine with its transport while the node runs.
 final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
-  /// Above this size, all processors check a message's signatures.
-  private static let largeMessageBytes = 32 << 10
-
   private struct State {
     var transport: Transport?
     var sessions: Set<SessionID> = []
@@ -82,16 +78,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
 
   func sessionReceived(_ id: SessionID, _ message: [UInt8]) {
     engine.metrics.bytesReceived.increment(by: message.count)
-    let isLarge = message.count > Self.largeMessageBytes
-    guard
-      let inbound = InboundMessage(
-        decoding: message, account: engine.account,
-        concurrently: isLarge
-          ? { @Sendable count, body in
-            DispatchQueue.concurrentPerform(iterations: count, execute: body)
-          }
-          : nil)
-    else {
+    guard let inbound = engine.check(message) else {
       transport?.close(id, reason: .protocolViolation)
       return
     }
@@ -171,6 +158,22 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
 }
 
 extension Engine {
+  /// Above this size, helpers check a message's signatures, and its entries are opened ahead.
+  private static let largeMessageBytes = 32 << 10
+
+  /// Decodes a message, checks its signatures, and opens its entries, without the lock; nil: end the
+  /// session. If `isSerial`, no other thread helps.
+  func check(_ message: [UInt8], isSerial: Bool = false) -> InboundMessage? {
+    guard message.count > Self.largeMessageBytes else {
+      return InboundMessage(decoding: message, account: account)
+    }
+    let repeater: InboundMessage.Repeater? =
+      isSerial ? nil : { @Sendable count, body in BlockingThread.perform(count, body) }
+    var inbound = InboundMessage(decoding: message, account: account, concurrently: repeater)
+    inbound?.open(with: read { $0.entryOpener })
+    return inbound
+  }
+
   /// Whether new sessions are accepted: not while storage fails.
   var takesSessions: Bool {
     state.withLock { !$0.shell.isClosed && $0.shell.health.problem == nil }
@@ -273,7 +276,7 @@ final class PairingSession: PairingSessionOwner {
   func received(_ message: [UInt8]) {
     engine.metrics.bytesReceived.increment(by: message.count)
     let now = engine.clock().monotonicMilliseconds
-    guard let inbound = InboundMessage(decoding: message, account: engine.account),
+    guard let inbound = engine.check(message),
       records.withLock({ $0.take(inbound.recordCost, at: now) })
     else { return close(.protocolViolation) }
     engine.input(.received(id, inbound))

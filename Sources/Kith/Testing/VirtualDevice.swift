@@ -34,7 +34,7 @@ package final class VirtualDevice: Sendable {
   /// `Have`, as devices repeat it.
   @discardableResult
   package func receive(_ message: [UInt8], on session: SessionID) -> Bool {
-    guard let inbound = InboundMessage(decoding: message, account: engine.account) else {
+    guard let inbound = engine.check(message, isSerial: true) else {
       engine.state.withLock { $0.links.node }?.close(session, .protocolViolation)
       return false
     }

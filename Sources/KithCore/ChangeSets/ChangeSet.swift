@@ -6,6 +6,8 @@ package struct ChangeSet: Hashable, Sendable {
   package var header: ChangeSetHeader
   package var reference: ChangeSetReference
   package var stored: StoredChangeSet
+  /// Nil: judging opens them.
+  var opened: OpenedEntries?
 
   package init(header: ChangeSetHeader, stored: StoredChangeSet) {
     self.header = header
@@ -23,6 +25,16 @@ package struct ChangeSet: Hashable, Sendable {
   }
 
   var wire: WireChangeSet { stored.wire }
+
+  /// Without its opened entries, which take as much memory again.
+  var sealed: Self {
+    var sealed = self
+    sealed.opened = nil
+    return sealed
+  }
+
+  /// Of its entries, ascending.
+  var indices: [UInt32] { stored.entries.keys.sorted() }
 
   /// The rows of its header and of these entries.
   func rows(of indices: some Sequence<UInt32>, in store: StoreIdentifier) -> [Mutation] {

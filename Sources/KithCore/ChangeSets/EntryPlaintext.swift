@@ -19,51 +19,78 @@ extension Entry {
     return wire.encodedBytes()
   }
 
-  /// Nil if it is not an entry's canonical encoding, and so never valid.
+  /// Nil if it is not an entry's canonical encoding, and so never valid: one digest for each entry
+  /// needs one encoding.
   init?(plaintext: [UInt8]) {
-    guard let wire = try? WireEntry(serializedBytes: plaintext), !wire.key.isEmpty,
-      let stamp = Stamp(wire.stamp), let claim = Claim(wire.claim)
-    else { return nil }
-    let content: Content
-    switch wire.content {
-    case .value(let bytes):
-      guard let value = try? EncodedValue(checking: [UInt8](bytes)) else { return nil }
-      content = .value(value)
-    case .removed(true): content = .removed
-    default: return nil
+    let entry = plaintext.withUnsafeBytes { bytes in
+      try? Entry(from: CanonicalReader(bytes))
     }
+    guard let entry else { return nil }
+    self = entry
+  }
+
+  private init(from reader: consuming CanonicalReader) throws(CanonicalReader.Failure) {
+    let key = try reader.content(1)
+    guard !key.isEmpty, let text = String(validating: key, as: UTF8.self) else {
+      throw CanonicalReader.Failure()
+    }
+    let stamp = try Stamp(from: reader.message(2))
+    let content: Content
+    if reader.has(CanonicalReader.Tag.bytes(3)) {
+      content = .value(try EncodedValue(from: reader.content()))
+    } else {
+      guard try reader.number(4) == 1 else { throw CanonicalReader.Failure() }
+      content = .removed
+    }
+    let claim = try Claim(from: reader.message(5))
     var replaced: Stamp?
-    if wire.hasReplaced {
-      guard let stamp = Stamp(wire.replaced) else { return nil }
-      replaced = stamp
+    if reader.has(CanonicalReader.Tag.bytes(6)) {
+      replaced = try Stamp(from: CanonicalReader(reader.content()))
     }
     var fallback: Fallback?
-    if wire.hasFallback {
-      guard let value = try? EncodedValue(checking: [UInt8](wire.fallback.value)),
-        let claim = Claim(wire.fallback.claim)
-      else { return nil }
-      fallback = Fallback(value: value, claim: claim)
+    if reader.has(CanonicalReader.Tag.bytes(7)) {
+      fallback = try Fallback(from: CanonicalReader(reader.content()))
     }
+    try reader.end()
     self.init(
-      key: Key(wire.key), stamp: stamp, content: content, claim: claim, replaced: replaced,
+      key: Key(text), stamp: stamp, content: content, claim: claim, replaced: replaced,
       fallback: fallback)
-    // One digest for each entry needs one encoding: no unknown fields, other order, explicit
-    // defaults or longer numbers.
-    guard self.plaintext() == plaintext else { return nil }
+  }
+}
+
+extension EncodedValue {
+  /// No value has an empty encoding.
+  fileprivate init(from bytes: UnsafeRawBufferPointer) throws(CanonicalReader.Failure) {
+    do throws(ValueError) {
+      try self.init(checking: [UInt8](bytes))
+    } catch {
+      throw CanonicalReader.Failure()
+    }
+  }
+}
+
+extension Fallback {
+  fileprivate init(from reader: consuming CanonicalReader) throws(CanonicalReader.Failure) {
+    self.init(
+      value: try EncodedValue(from: reader.content(1)), claim: try Claim(from: reader.message(2)))
+    try reader.end()
   }
 }
 
 extension Stamp {
-  fileprivate init?(_ wire: WireStamp) {
-    guard let device = try? DeviceID(wire.device) else { return nil }
-    self.init(clock: HybridTime(rawValue: wire.clock), device: device)
+  fileprivate init(from reader: consuming CanonicalReader) throws(CanonicalReader.Failure) {
+    self.init(clock: HybridTime(rawValue: try reader.fixed64(1)), device: try reader.fixed(2))
+    try reader.end()
   }
 }
 
 extension Claim {
-  fileprivate init?(_ wire: WireClaim) {
-    guard let device = try? DeviceID(wire.device) else { return nil }
-    self.init(clock: HybridTime(rawValue: wire.clock), device: device, group: wire.group)
+  fileprivate init(from reader: consuming CanonicalReader) throws(CanonicalReader.Failure) {
+    let clock = HybridTime(rawValue: try reader.fixed64(1))
+    let device = try reader.fixed(2, as: DeviceID.self)
+    guard let group = UInt32(exactly: try reader.number(3)) else { throw CanonicalReader.Failure() }
+    self.init(clock: clock, device: device, group: group)
+    try reader.end()
   }
 }
 

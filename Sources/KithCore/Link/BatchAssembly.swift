@@ -49,7 +49,9 @@ struct BatchAssembly {
       let author = changeSet.reference.device
       switch room.judge(changeSet, beside: weights) {
       case .keep:
-        batch.changeSets.append(changeSet)
+        // Above a piece's bytes, which honest batches have at most, judging opens the rest.
+        let mayBeOpen = bytes + room.elsewhereBytes <= Limits.pieceBytes
+        batch.changeSets.append(mayBeOpen ? changeSet : changeSet.sealed)
         if author != room.own { weights.add(changeSet.weight, of: author) }
       case .drop: break
       case .cannotJudge:

@@ -1,4 +1,17 @@
 extension RecordBody {
+  /// Nil: an unknown kind.
+  static func encode(_ kind: Record.Kind) -> [UInt8]? {
+    switch kind {
+    case .genesis(let genesis): encode(genesis)
+    case .certificate(let certificate): encode(certificate)
+    case .epoch(let epoch): encode(epoch)
+    case .lockbox(let lockbox): encode(lockbox)
+    case .revocation(let revocation): encode(revocation)
+    case .rename(let rename): encode(rename)
+    case .unknown: nil
+    }
+  }
+
   static func encode(_ genesis: Genesis) -> [UInt8] {
     var wire = WireGenesis()
     wire.recoverySigningKey = .init(genesis.recoverySigningKey.bytes)

@@ -57,7 +57,15 @@ package struct RenameRecord: Hashable, Sendable {
 }
 
 enum RecordBody {
+  /// A body of a known kind has one encoding. Otherwise unknown fields, or numbers longer than needed,
+  /// could make the records of a full roster too large for a session.
   static func decode(_ bytes: [UInt8]) throws(RecordError) -> Record.Kind {
+    let kind = try kind(of: bytes)
+    guard encode(kind).map({ $0 == bytes }) ?? true else { throw .malformed }
+    return kind
+  }
+
+  private static func kind(of bytes: [UInt8]) throws(RecordError) -> Record.Kind {
     guard let wire = try? WireRecordBody(serializedBytes: bytes) else { throw .malformed }
     switch wire.kind {
     case .genesis(let genesis): return .genesis(try decode(genesis))

@@ -256,11 +256,11 @@ extension UInt64 {
   /// Big-endian.
   package var row: [UInt8] { withUnsafeBytes(of: bigEndian, Array.init) }
 
-  /// Nil unless there are eight bytes.
+  /// Nil unless there are eight bytes. Inlinable: storage reads one for each row.
+  @inlinable
   package init?(row: some Collection<UInt8>) {
-    var bytes = RowBytes(row)
-    self = bytes.number(bytes: 8)
-    guard bytes.isExact else { return nil }
+    guard row.count == 8 else { return nil }
+    self = row.reduce(0) { $0 << 8 | UInt64($1) }
   }
 }
 

@@ -22,7 +22,7 @@ extension Replica {
 
   /// Oldest first.
   package func refusals(of identifier: StoreIdentifier) -> [Refusal] {
-    stores[identifier]?.refusals.refusals ?? []
+    Array(stores[identifier]?.refusals.refusals ?? [])
   }
 
   package var storeIdentifiers: [StoreIdentifier] { stores.keys.sorted() }
@@ -176,6 +176,7 @@ extension Replica {
     status.hiddenKeys = store.state.hiddenKeys.count
     status.drafts = store.drafts.count
     status.refusals = store.refusals.refusals.count
+    status.lastRefusal = store.refusals.lastNumber
     status.removals = store.state.removals.count
     status.removalsUnseenBy = removalsUnseen(in: store)
     status.isBelowHorizon = store.horizon.isBelow

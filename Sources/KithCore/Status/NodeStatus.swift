@@ -98,6 +98,8 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var drafts = 0
     /// The number of refusals not yet taken.
     public var refusals = 0
+    /// The number of the newest refusal, also if it is not kept any more; 0: there was none.
+    package var lastRefusal: UInt64 = 0
     /// The number of removals kept.
     package var removals = 0
     /// The devices that have not seen removals which were forgotten, or soon will be.

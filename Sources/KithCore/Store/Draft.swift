@@ -38,6 +38,9 @@ struct Drafts {
   /// Keys whose row may differ from their draft.
   private var unsaved: Set<Key> = []
   private var nextRow: UInt64 = 1
+  /// Not below the number of drafts that remove a key which no device has: each removal adds one, and
+  /// only a count lowers it.
+  var removalsAtMost = 0
 
   var isEmpty: Bool { byKey.isEmpty }
   var count: Int { byKey.count }
@@ -59,6 +62,7 @@ struct Drafts {
   mutating func add(_ write: LocalWrite) {
     for operation in write.operations {
       self[Key(operation.key)] = Draft(clock: write.clock, operation: operation)
+      if operation.value == nil { removalsAtMost += 1 }
     }
   }
 
@@ -103,12 +107,18 @@ struct Drafts {
   mutating func restore(_ draft: Draft, from row: UInt64) {
     let key = Key(draft.operation.key)
     byKey[key] = draft
+    if draft.operation.value == nil { removalsAtMost += 1 }
     rows[key] = row
     nextRow = max(nextRow, row + 1)
   }
 }
 
 extension StoredStore {
+  /// The rows of the readable drafts, ascending.
+  package var draftRows: [UInt64] {
+    drafts.filter { Draft(decoding: $0.value) != nil }.keys.sorted()
+  }
+
   /// The readable drafts, as transactions, in the order of their clocks.
   package var draftedWrites: [LocalWrite] {
     drafts.values.compactMap(Draft.init(decoding:)).transactions

@@ -77,18 +77,19 @@ extension Refusal {
 /// A store's newest refusals that its program has not taken. Numbers rise, also over restarts: storage
 /// keeps the last one taken, without its operations.
 struct RefusalList {
-  /// Oldest first.
-  private(set) var refusals: [Refusal] = []
+  /// Oldest first. A slice, from whose beginning many are removed in little time.
+  private(set) var refusals: ArraySlice<Refusal> = []
   private(set) var bytes = 0
   private var lastTaken: UInt64?
-  private var next: UInt64 = 1
+  /// The number of the newest refusal, also if it is not kept any more; 0: there was none.
+  private(set) var lastNumber: UInt64 = 0
 
   /// Adds a refusal. Above `limit` bytes, drops the oldest, but never the new one.
   mutating func add(
     _ write: LocalWrite, because reason: Refusal.Reason, limit: Int, in store: StoreIdentifier
   ) -> [Mutation] {
     let refusal = Refusal(
-      number: next, reason: reason, clock: write.clock, operations: write.operations)
+      number: lastNumber + 1, reason: reason, clock: write.clock, operations: write.operations)
     restore(refusal)
     var mutations: [Mutation] = [.put(.store(store, .refusal(refusal.number)), refusal.encoded())]
     while bytes > limit, refusals.count > 1 {
@@ -97,16 +98,17 @@ struct RefusalList {
     return mutations
   }
 
+  /// Returns it without its operations, which the slice would keep otherwise.
   private mutating func removeOldest() -> Refusal {
-    bytes -= refusals[0].keptBytes
+    bytes -= refusals[refusals.startIndex].keptBytes
+    refusals[refusals.startIndex].operations = []
     return refusals.removeFirst()
   }
 
   mutating func take(through number: UInt64, in store: StoreIdentifier) -> [Mutation] {
     var mutations: [Mutation] = []
     while let oldest = refusals.first, oldest.number <= number {
-      var last = removeOldest()
-      last.operations = []
+      let last = removeOldest()
       if let lastTaken { mutations.append(.remove(.store(store, .refusal(lastTaken)))) }
       mutations.append(.put(.store(store, .refusal(last.number)), last.encoded()))
       lastTaken = last.number
@@ -116,7 +118,7 @@ struct RefusalList {
 
   /// Adds a refusal from storage; called in order of numbers.
   mutating func restore(_ refusal: Refusal) {
-    next = max(next, refusal.number + 1)
+    lastNumber = max(lastNumber, refusal.number)
     guard !refusal.operations.isEmpty else { return lastTaken = refusal.number }
     refusals.append(refusal)
     bytes += refusal.keptBytes

@@ -65,7 +65,7 @@ extension StoreReplica {
     }
     guard let author = judge.roster.certificate(of: changeSet.header.chain.device),
       let box = keyring.sharedBox(epoch: changeSet.header.epoch, author: author),
-      case .judged(let opened) = judge.open(changeSet, box: box)
+      case .judged(let opened) = judge.open(changeSet, box: box, of: author.boxKey)
     else { return false }
     log.insert(changeSet)
     for (index, entry, digest) in opened.entries {

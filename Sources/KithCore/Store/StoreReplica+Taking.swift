@@ -88,7 +88,8 @@ extension StoreReplica {
       return intake.isNews && !batch.isUnfinished ? .pieces : .nothing
     }
     let relayed = Batch(
-      store: identifier, isEverything: batch.isEverything, changeSets: intake.passedOn,
+      store: identifier, isEverything: batch.isEverything,
+      changeSets: intake.passedOn.map(\.sealed),
       covers: isPiece || log.holdsWithheld ? [] : intake.covered)
     return relayed.isEmpty ? .nothing : .batch(relayed)
   }

@@ -39,17 +39,22 @@ extension StoreReplica {
   }
 
   /// The policy bounds the values of drafts, and the published entries the removals of their keys.
-  /// Of the other removals, whose keys no device has, drops the earliest above a limit.
+  /// Of the other removals, whose keys no device has, drops the earliest above a limit, and a quarter
+  /// more, so that many writes pass before the next search.
+  ///
+  /// - Complexity: O(log *n*) for each removal, amortised.
   private mutating func dropExcessRemovals() {
     let limit = min(Limits.removals, Limits.draftRemovalFactor * policy.keys)
-    guard drafts.count > limit else { return }
+    guard drafts.removalsAtMost > limit else { return }
     let removals = drafts.byKey.filter { key, draft in
       draft.operation.value == nil && state.slots[key] == nil
     }.sorted { ($0.value.clock, $0.key) < ($1.value.clock, $1.key) }
-    for (key, _) in removals.dropLast(limit) {
+    let excess = removals.dropLast(limit - limit / 4)
+    for (key, _) in excess {
       drafts[key] = nil
       state.setDraft(nil, of: key)
     }
+    drafts.removalsAtMost = removals.count - excess.count
   }
 
   private func numbers(of operations: [Operation]) -> QuotaNumbers {
@@ -167,7 +172,8 @@ extension StoreReplica {
     _ write: LocalWrite, because reason: Refusal.Reason, noting outcome: inout StoreOutcome
   ) {
     outcome.mutations += refusals.add(
-      write, because: reason, limit: policy.room(factor: Limits.refusalFactor), in: identifier)
+      write, because: reason, limit: policy.roomWithKeys(factor: Limits.refusalFactor),
+      in: identifier)
     outcome.hasProgress = true
   }
 
@@ -243,7 +249,7 @@ extension StoreReplica {
       let writer = state.slot(change.key)?.newest.entry.stamp.device
       kept.add(
         change.old, of: change.key, endedBy: reason == .quotaViolationChange ? nil : writer,
-        at: milliseconds, limit: policy.room(factor: Limits.historyFactor),
+        at: milliseconds, limit: policy.roomWithKeys(factor: Limits.historyFactor),
         transaction: transaction)
     }
     history = kept

@@ -12,7 +12,7 @@ package struct InboundMessage: Sendable {
     case done
   }
 
-  let body: Body
+  private(set) var body: Body
   /// The bytes that count as records: each signature takes processor time, a peer can repeat them,
   /// and a message may cause the whole roster to be evaluated.
   package var recordCost: Int {
@@ -27,6 +27,14 @@ package struct InboundMessage: Sendable {
   }
   let size: Int
   let repeater: Repeater?
+
+  /// Opens the entries of its change sets, which judging would do otherwise.
+  package mutating func open(with opener: EntryOpener) {
+    guard case .batch(var part) = body else { return }
+    var opener = opener
+    part.changeSets = opener.open(part.changeSets, concurrently: repeater)
+    body = .batch(part)
+  }
 
   /// Decodes a message and checks its signatures for the account; if nil, close the session.
   ///

@@ -1,8 +1,9 @@
 extension InboundMessage {
   /// Calls its body with every index below a count, maybe on several threads at once, and returns
-  /// after all calls, like `DispatchQueue.concurrentPerform(iterations:execute:)`.
+  /// after all calls, like `DispatchQueue.concurrentPerform(iterations:execute:)`. The body may live
+  /// on a little longer.
   package typealias Repeater =
-    @Sendable (_ count: Int, _ body: @Sendable (Int) -> Void) -> Void
+    @Sendable (_ count: Int, _ body: @escaping @Sendable (Int) -> Void) -> Void
 }
 
 /// Returns a pure function's values for every index below `count`, in order.
@@ -11,7 +12,7 @@ extension InboundMessage {
 /// after the other.
 func values<Value: Sendable>(
   _ count: Int, by piece: Int, with repeater: InboundMessage.Repeater?,
-  _ value: @Sendable (Int) -> Value
+  _ value: @escaping @Sendable (Int) -> Value
 ) -> [Value] {
   guard let repeater, count > piece else { return (0..<count).map(value) }
   return Array(unsafeUninitializedCapacity: count) { buffer, initialized in

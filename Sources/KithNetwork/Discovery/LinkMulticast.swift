@@ -1,5 +1,3 @@
-internal import CLinux
-internal import Glibc
 package import KithCore
 package import Logging
 internal import NIOCore
@@ -159,29 +157,16 @@ package final class LinkMulticast: Sendable {
 
   /// Subscribes to the kernel's messages about changed links and addresses.
   private func followChanges() {
-    let descriptor = kith_open_link_changes()
-    guard descriptor >= 0 else { return }
-    NIOPipeBootstrap(group: eventLoop)
-      .channelInitializer { channel in
-        channel.eventLoop.makeCompletedFuture {
-          try channel.pipeline.syncOperations.addHandler(
-            LinkChangesHandler { self.planAfterChange() })
-        }
+    guard let descriptor = LinkChanges.open() else { return }
+    LinkChanges.read(descriptor, on: eventLoop) { self.planAfterChange() }.whenSuccess { channel in
+      let isWanted = self.state.withLock { state in
+        guard state.onDatagram != nil, state.changes == nil else { return false }
+        (state.changes, state.hadChanges) = (channel, true)
+        return true
       }
-      .takingOwnershipOfDescriptor(input: descriptor)
-      .whenComplete { result in
-        guard case .success(let channel) = result else {
-          _ = Glibc.close(descriptor)
-          return
-        }
-        let isWanted = self.state.withLock { state in
-          guard state.onDatagram != nil, state.changes == nil else { return false }
-          (state.changes, state.hadChanges) = (channel, true)
-          return true
-        }
-        guard isWanted else { return channel.close(promise: nil) }
-        channel.closeFuture.whenComplete { _ in self.changesEnded(channel) }
-      }
+      guard isWanted else { return channel.close(promise: nil) }
+      channel.closeFuture.whenComplete { _ in self.changesEnded(channel) }
+    }
   }
 
   /// Messages were lost, or the system closed the socket.
@@ -380,20 +365,5 @@ package final class LinkMulticast: Sendable {
       (try? SocketAddress(ipAddress: Self.groupIPv6, port: Int(port)))?
         .onLink(key.index)
     }
-  }
-}
-
-/// Calls back after each read of the kernel's messages about links and addresses.
-private final class LinkChangesHandler: ChannelInboundHandler {
-  typealias InboundIn = ByteBuffer
-
-  private let onChange: () -> Void
-
-  init(onChange: @escaping () -> Void) { self.onChange = onChange }
-
-  func channelReadComplete(context: ChannelHandlerContext) { onChange() }
-
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    context.close(promise: nil)
   }
 }

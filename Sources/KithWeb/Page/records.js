@@ -22,10 +22,12 @@ function timeNode(milliseconds) {
 
 let unshownState = "";
 
-/** Reads them again if their number changed. */
+/** Reads them again if they changed: the numbers alone do not tell it, the digest and the newest refusal do. */
 export function renderUnshown() {
   const store = storeStatus();
-  const state = JSON.stringify([app.store, store?.hiddenKeys ?? 0, store?.refusals ?? 0, store?.usage.bytes]);
+  const state = JSON.stringify([
+    app.store, store?.digest, store?.hiddenKeys, store?.usage.bytes, store?.refusals, store?.lastRefusal,
+  ]);
   if (byId("panel-unshown").hidden || state === unshownState) return;
   unshownState = state;
   loadUnshown();

@@ -108,6 +108,23 @@ import Testing
     #expect(batch.changeSets.isEmpty && taint.chains.isEmpty)
   }
 
+  @Test func `entries stay opened in as many bytes as an honest batch has, on all sessions`() throws
+  {
+    var fixture = try LinkFixture()
+    var part = try fixture.part([try fixture.changeSet(1)])
+    var opener = fixture.opener
+    part.changeSets = opener.open(part.changeSets, concurrently: nil)
+    for (size, elsewhere, isOpened) in [
+      (Limits.pieceBytes, 0, true), (Limits.pieceBytes + 1, 0, false),
+      (1, Limits.pieceBytes, false),
+    ] {
+      var assembly = BatchAssembly()
+      let room = fixture.room(elsewhere: elsewhere)
+      let (batch, _) = try whole(assembly.add(part, size: size, keeping: room))
+      #expect(batch.changeSets.map { $0.opened != nil } == [isOpened], "\(size) \(elsewhere)")
+    }
+  }
+
   // MARK: Answers
 
   @Test(

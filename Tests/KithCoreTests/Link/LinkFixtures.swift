@@ -24,6 +24,8 @@ struct LinkFixture {
     keyring.refresh(from: roster, keys: fixture.creator)
   }
 
+  var opener: EntryOpener { EntryOpener(roster: roster, keyring: keyring) }
+
   static func instant(_ milliseconds: UInt64 = 0) -> Instant {
     Instant(wallMilliseconds: time + milliseconds, monotonicMilliseconds: milliseconds)
   }

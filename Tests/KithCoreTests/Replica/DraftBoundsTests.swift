@@ -34,15 +34,25 @@ import Testing
     world.disconnectAll()
     world.write([remove("published"), set("stays", 1)], on: 0, flush: false)
     let limit = 4 * Limits.draftRemovalFactor
-    for number in 0..<(limit + 20) {
+    let count = 3 * limit
+    var searches = 0
+    for number in 0..<count {
       world.write([set("k\(number)", 1)], on: 0, flush: false)
+      let before = try store(0, in: world).drafts.removalsAtMost
       world.write([remove("k\(number)")], on: 0, flush: false)
+      let drafts = try store(0, in: world).drafts
+      #expect(drafts.count <= limit + 2)
+      if drafts.removalsAtMost < before { searches += 1 }
     }
     #expect(world.devices[0].refused.isEmpty)
+    // A search costs as much as there are drafts, so many writes must pass between two.
+    #expect((1...count / (limit / 4)).contains(searches))
     let drafts = try store(0, in: world).drafts
-    #expect(drafts.count == limit + 2)
     // The earliest are dropped, except that of a key which other devices have.
-    #expect(drafts["k19"] == nil && drafts["k20"] != nil && drafts["published"] != nil)
+    let kept = (0..<count).filter { drafts[Key("k\($0)")] != nil }
+    #expect(kept == Array((count - kept.count)..<count))
+    #expect((limit - limit / 4...limit).contains(kept.count))
+    #expect(drafts["published"] != nil && drafts["stays"] != nil)
     world.flush(0)
     #expect(world.devices[0].disk.stores[TestWorld.store]?.drafts.count == drafts.count)
     try world.restart(0)
@@ -72,17 +82,62 @@ import Testing
     }
     let refusals = world.devices[2].replica.refusals(of: TestWorld.store)
     let bytes = try store(2, in: world).refusals.bytes
-    #expect(bytes <= policy.room(factor: Limits.refusalFactor))
+    #expect(bytes <= policy.roomWithKeys(factor: Limits.refusalFactor))
     #expect(refusals.last?.operations == [set("mine", blob(600, 0x61 + 19))])
     #expect(refusals.map(\.number) == Array(21 - UInt64(refusals.count)...20))
-    #expect(refusals.count > 3)
+    #expect((4..<20).contains(refusals.count))
     try world.restart(2)
     #expect(world.devices[2].replica.refusals(of: TestWorld.store) == refusals)
+    // Of a full list only the numbers tell that there are new ones.
+    func last() -> UInt64? { world.devices[2].replica.status().stores.first?.lastRefusal }
+    #expect(last() == 20)
     world.perform(.takeRefusals(TestWorld.store, through: 20), on: 2)
     #expect(try store(2, in: world).refusals.bytes == 0)
+    try world.restart(2)
+    #expect(last() == 20)
     world.connectAll()
     world.settle()
     world.checkConvergence("taken")
+  }
+}
+
+/// What a store keeps for its program fits in the bounds, also under the longest keys.
+@Suite struct LongKeyTests {
+  private let policy = Policy(totalBytes: 1_000, keys: 8, keyBytes: 1_024)
+
+  /// Eight values that fill the store, under keys of all the bytes that a key may have.
+  private func full(_ value: PropertyListValue) -> [KithCore.Operation] {
+    (0..<8).map { set(String(repeating: "\($0)", count: 1_024), value) }
+  }
+
+  @Test func `each value of a full store, written alone and refused, is told`() throws {
+    let world = try TestWorld(devices: 3, seed: 173, policy: policy)
+    world.connectAll()
+    world.settle()
+    world.disconnectAll()
+    let mine = full(blob(120))
+    for operation in mine {
+      let id = world.write([operation], on: 2)
+      #expect(world.devices[2].accepted.contains(id))
+    }
+    world.connect(0, 1)
+    world.settle()
+    world.write((0..<8).map { set("theirs \($0)", 1) }, on: 0)
+    world.settle()
+    world.connect(1, 2)
+    world.settle()
+    #expect(
+      world.devices[2].replica.refusals(of: TestWorld.store).map(\.operations) == mine.map { [$0] })
+  }
+
+  @Test func `the value of each key of a full store is kept once all change`() throws {
+    let world = try TestWorld(devices: 2, seed: 174, policy: policy)
+    world.connectAll()
+    world.settle()
+    world.write(full(blob(120)), on: 0)
+    world.write(full(1), on: 0)
+    let past = world.devices[0].replica.history(of: TestWorld.store, key: nil, limit: 8)
+    #expect(past.map(\.value) == Array(repeating: blob(120), count: 8))
   }
 }
 

@@ -191,7 +191,7 @@ import Testing
     #expect(values(count, by: 32, with: nil) { $0 * 3 } == (0..<count).map { $0 * 3 })
   }
 
-  @Test func `a batch taken in all at once gives the same state and effects`() throws {
+  @Test func `a batch opened ahead, and all at once, gives the same state and effects`() throws {
     // A copy of the replica is fed what the original got.
     let world = try TestWorld(devices: 2, seed: 77)
     world.write((0..<100).map { set("k\($0)", .integer(Int64($0))) }, on: 0)
@@ -205,10 +205,13 @@ import Testing
     let session = try #require(replica.links.keys.first)
     world.settle()
     var twin = replica
+    // Of a replica that opened nothing yet.
+    let opener = replica.entryOpener
     for message in messages {
       let one = try #require(InboundMessage(decoding: message, account: world.account))
-      let many = try #require(
+      var many = try #require(
         InboundMessage(decoding: message, account: world.account, concurrently: Self.backwards))
+      many.open(with: opener)
       #expect(
         replica.handle(.received(session, one), at: world.instant(of: 1)).map { "\($0)" }
           == twin.handle(.received(session, many), at: world.instant(of: 1)).map { "\($0)" })

@@ -73,6 +73,20 @@ import Testing
     world.checkConvergence("together")
   }
 
+  /// The first key of the transaction, which is refused, took the room of the other write.
+  @Test func `a refused draft is tried again over those that stand`() throws {
+    let world = try apart(seed: 146, policy: Policy(totalBytes: 300))
+    let transaction = [set("a", blob(80)), set("b", blob(80))]
+    for operations in [transaction, [set("c", blob(120))]] {
+      let id = world.write(operations, on: 2)
+      #expect(world.devices[2].accepted.contains(id))
+    }
+    meet([set("theirs", blob(150))], in: world)
+    #expect(refused(in: world) == [transaction])
+    #expect(world.text("c", on: 0) == blob(120) && world.text("a", on: 0) == nil)
+    world.checkConvergence("again")
+  }
+
   @Test(arguments: [false, true])
   func `of new keys, the one written last claims its room last`(restarts: Bool) throws {
     let policy = Policy(totalBytes: 300, keys: 10, keyBytes: 64, valueBytes: 300)

@@ -94,6 +94,50 @@ import Testing
     #expect(again.outcome.mutations.isEmpty && again.relayed == nil && !again.isNews)
   }
 
+  /// `batch`, opened ahead by a device with this roster.
+  private func opened(_ batch: Batch, by index: Int, _ roster: Roster, _ pair: StorePair) -> Batch {
+    var opener = EntryOpener(roster: roster, keyring: pair.keyrings[index])
+    var batch = batch
+    batch.changeSets = opener.open(batch.changeSets.map { .sound($0) }, concurrently: nil)
+      .compactMap { if case .sound(let changeSet) = $0 { changeSet } else { nil } }
+    return batch
+  }
+
+  @Test func `entries that were opened ahead count, and are passed on without their plaintexts`()
+    throws
+  {
+    var pair = try StorePair()
+    let batch = opened(try pair.publish([set("k", "v")], by: 0), by: 1, pair.roster, pair)
+    #expect(batch.changeSets.map { $0.opened != nil } == [true])
+    let intake = pair.take(batch, on: 1)
+    #expect(pair.shown("k", on: 1) == (try EncodedValue("v")))
+    #expect(intake.relayed?.changeSets.map { $0.opened == nil } == [true])
+  }
+
+  /// Certificates may give a device another key in an older roster.
+  @Test func `entries that were opened ahead with another key of the author are opened again`()
+    throws
+  {
+    var pair = try StorePair()
+    let batch = try pair.publish([set("k", "v")], by: 1)
+    let (author, other) = (pair.keys[1], deviceKeys(9))
+    let certificate = try #require(
+      Certificate(
+        device: author.id, boxKey: other.boxPublicKey, transportKey: author.transportPublicKey,
+        name: "second", issued: 2))
+    var old = pair.fixture.roster(pair.fixture.records)
+    _ = old.learn(all: [
+      try Record(body: RecordBody.encode(certificate), signatures: [])
+        .signed(by: author.signing, account: pair.fixture.account)
+        .signed(by: pair.keys[0].signing, account: pair.fixture.account)
+    ])
+    let early = opened(batch, by: 0, old, pair)
+    #expect(early.changeSets.map { $0.opened != nil } == [true])
+    _ = pair.take(early, on: 0)
+    #expect(pair.shown("k", on: 0) == (try EncodedValue("v")))
+    #expect(pair.stores[0].quarantined == 0)
+  }
+
   /// A batch of two change sets, the pieces of it that come, and what other peers get of the last.
   @Test(
     arguments: [

@@ -80,7 +80,10 @@ final class RecordingLink: SessionLink {
 
   private struct State {
     var waiting: [Event] = []
+    /// How many messages each write had.
+    var writes: [Int] = []
     var closings = 0
+    var onWrite: (@Sendable () -> Void)?
   }
 
   private let state = Mutex(State())
@@ -100,8 +103,23 @@ final class RecordingLink: SessionLink {
     }
   }
 
-  func send(_ message: [UInt8], to session: SessionID) {
-    state.withLock { $0.waiting.append(.message(message)) }
+  /// Calls back at each write. Returns the numbers of messages of the writes until now.
+  @discardableResult
+  func observe(_ onWrite: (@Sendable () -> Void)?) -> [Int] {
+    state.withLock { state in
+      defer { (state.writes, state.onWrite) = ([], onWrite) }
+      return state.writes
+    }
+  }
+
+  func send(_ message: [UInt8], to session: SessionID) { send([message], to: session) }
+  func send(_ messages: [[UInt8]], to session: SessionID) {
+    let onWrite = state.withLock { state in
+      state.waiting += messages.map { .message($0) }
+      state.writes.append(messages.count)
+      return state.onWrite
+    }
+    onWrite?()
   }
   func awaitRoom(_ session: SessionID) { state.withLock { $0.waiting.append(.room) } }
   func close(_ session: SessionID, _ reason: CloseReason) {}

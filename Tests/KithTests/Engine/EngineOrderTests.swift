@@ -31,6 +31,38 @@ struct EngineOrderTests {
     #expect(stores[1].value(forKey: "n") == 1)
   }
 
+  /// What is told here makes tasks run, for whose turn a peer would wait.
+  @Test func `a peer gets a round's messages in one write, before anybody here is told of it`()
+    async throws
+  {
+    let pair = try DevicePair()
+    let stores = try ["one", "two", "three"].map { try pair.stores($0)[0] }
+    pair.connect()
+    pair.carry()
+    try stores[0].set(0, forKey: "n")
+    pair.carry()
+    let progress = pair.devices[0].engine.progress
+    // While a commit is under way, two other writes come to wait for the next round.
+    pair.storage.hold()
+    defer { pair.storage.release() }
+    async let first: Void = onThread { try stores[0].set(1, forKey: "n") }
+    try await eventually { pair.storage.isHolding }
+    async let second: Void = onThread { try stores[1].set(1, forKey: "n") }
+    async let third: Void = onThread { try stores[2].set(1, forKey: "n") }
+    try await eventually("both writes to wait") {
+      stores[1].value(forKey: "n") == 1 && stores[2].value(forKey: "n") == 1
+    }
+    let told = Mutex<[UInt64]>([])
+    pair.links[0].observe { told.withLock { $0.append(progress.version) } }
+    let before = progress.version
+    pair.storage.release()
+    _ = try await (first, second, third)
+    #expect(pair.links[0].observe(nil) == [1, 2])
+    // The first round's progress is told before the second's messages go.
+    #expect(told.withLock { $0 } == [before, before + 1])
+    #expect(progress.version >= before + 2)
+  }
+
   @Test func `a failed commit sends nothing, and ends all sessions`() throws {
     let pair = try DevicePair()
     let stores = try pair.stores()

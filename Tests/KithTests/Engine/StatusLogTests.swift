@@ -81,10 +81,19 @@ struct StatusLogTests {
     ),
     (alone, changing { $0.devices[1].isMember = false }, []),
     (
-      changing { $0.stores[0].refusals = 1 }, changing { $0.stores[0].refusals = 3 },
+      changing { $0.stores[0].lastRefusal = 1 }, changing { $0.stores[0].lastRefusal = 3 },
       [LogLine(.writesRefused, store: store, ["count": "2"])]
     ),
-    (changing { $0.stores[0].refusals = 3 }, alone, []),
+    // Of a full list the oldest are dropped, or a program took some meanwhile.
+    (
+      changing { ($0.stores[0].refusals, $0.stores[0].lastRefusal) = (3, 3) },
+      changing { ($0.stores[0].refusals, $0.stores[0].lastRefusal) = (3, 4) },
+      [LogLine(.writesRefused, store: store, ["count": "1"])]
+    ),
+    (
+      changing { ($0.stores[0].refusals, $0.stores[0].lastRefusal) = (3, 3) },
+      changing { $0.stores[0].lastRefusal = 3 }, []
+    ),
     (
       alone, changing { $0.stores[0].hiddenKeys = 2 },
       [LogLine(.valuesHidden, store: store, ["count": "2"])]
@@ -122,7 +131,7 @@ struct StatusLogTests {
   @Test func `the first status tells what goes on, not what is old`() {
     var log = StatusLog()
     var status = Self.connected
-    status.stores[0].refusals = 1
+    status.stores[0].lastRefusal = 1
     #expect(log.lines(status, at: 0).map(\.subject.message) == [.connected])
   }
 

@@ -16,7 +16,8 @@
 /// - Clocks are hybrid logical clocks: 8 bits of generation, 44 of milliseconds since 1970, then 12 of
 ///   counter.
 /// - Ids and keys are raw bytes of the length named; any other length makes the message malformed.
-/// - A reader ignores fields that it does not know.
+/// - A reader ignores fields that it does not know, except in a Value, an Entry, and a RecordBody of a
+///   kind that it knows: these have one encoding.
 
 #if canImport(FoundationEssentials)
 internal import FoundationEssentials
