@@ -1,11 +1,12 @@
 internal import Dispatch
 internal import KithCore
 internal import KithCrypto
+internal import Synchronization
 
 extension Engine {
   private enum Outcome {
     case committed
-    case failed(StorageError, isCommitted: Bool)
+    case failed(StorageError, isCommitted: Bool, isSent: Bool = false)
     case reloaded(Replica)
   }
 
@@ -95,15 +96,15 @@ extension Engine {
     let aftermath =
       switch outcome {
       case .committed: state.shell.committed()
-      case .failed(let error, let isCommitted):
-        state.shell.failed(error, isCommitted: isCommitted, at: clock())
+      case .failed(let error, let isCommitted, let isSent):
+        state.shell.failed(error, isCommitted: isCommitted, isSent: isSent, at: clock())
       case .reloaded(let replica):
         state.shell.reopen(replica, isCopy: storage.isCopy, at: clock())
       }
     if !aftermath.settled.isEmpty { state.lastBatch = aftermath.settled.count }
     var later = state.show(aftermath.effects, reporting: report) + state.tell(aftermath.settled)
     switch (outcome, aftermath.turn) {
-    case (.failed(let error, _), .failed):
+    case (.failed(let error, _, _), .failed):
       state.queuedBytes = 0
       state.pauses = [:]
       later.append { self.noteFailure(error, links) }
@@ -149,21 +150,40 @@ extension Engine {
   private func execute(_ round: Round, over links: SessionLinks) -> Outcome {
     let mutations = round.mutations
     var isCommitted = mutations.isEmpty
+    // Set within the commit, which calls back on this thread.
+    let isSent = Atomic(false)
+    var round = round
     do throws(StorageError) {
-      var round = round
       try round.fill(from: storage)
       try act(on: round.early, over: links)
       if !mutations.isEmpty {
-        try metrics.commit { () throws(StorageError) in try storage.commit(mutations) }
+        try metrics.commit { () throws(StorageError) in
+          try storage.commit(mutations) {
+            isSent.store(true, ordering: .relaxed)
+            send(round.written, over: links)
+          }
+        }
         isCommitted = true
       }
+      if !isSent.load(ordering: .relaxed) { send(round.written, over: links) }
       // A status tells of local writes too.
       try act(on: round.late, over: links, hasProgress: isCommitted && !mutations.isEmpty)
     } catch {
-      return .failed(error, isCommitted: isCommitted)
+      let isSent = isSent.load(ordering: .relaxed) && !round.written.isEmpty
+      return .failed(error, isCommitted: isCommitted, isSent: isSent)
     }
     if round.weight > Self.largeRoundBytes { Self.giveMemoryBack() }
     return .committed
+  }
+
+  /// Sends messages that need no sync. Called under the storage's lock, so it reads nothing.
+  private func send(_ messages: [Effect], over links: SessionLinks) {
+    var outgoing = OutgoingMessages(links: links)
+    for case .push(let session, let bytes) in messages {
+      metrics.bytesSent.increment(by: bytes.count)
+      outgoing.add(bytes, to: session)
+    }
+    outgoing.flushAll()
   }
 
   /// Memory is given back to the system after a larger round.
@@ -183,8 +203,9 @@ extension Engine {
     for effect in effects {
       switch effect {
       case .send(let session, _) where cut.contains(session): break
+      case .push(let session, _) where cut.contains(session): break
       case .sendStored(let session, _) where cut.contains(session): break
-      case .send(let session, let bytes):
+      case .send(let session, let bytes), .push(let session, let bytes):
         metrics.bytesSent.increment(by: bytes.count)
         outgoing.add(bytes, to: session)
       case .sendStored(let session, let batch):

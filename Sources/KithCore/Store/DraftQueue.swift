@@ -24,6 +24,9 @@ struct DraftQueue {
 
   var isSaved: Bool { unsaved.isEmpty }
 
+  /// Whether storage has drafts, or a commit that was asked for puts some there.
+  var hasStored: Bool { !stored.isEmpty }
+
   // MARK: Adding
 
   /// The size of all drafts with one more, without those that adding it drops.

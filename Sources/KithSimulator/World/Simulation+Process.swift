@@ -55,7 +55,7 @@ extension Simulation {
     device.wakesAt = nil
     device.views = [:]
     let isCopy = device.disk.isCopy
-    try hand(.start(isCopy: isCopy), to: device, showing: false)
+    try hand(.start(isCopy: isCopy, boot: device.boot), to: device, showing: false)
     for store in device.replica?.storeIdentifiers ?? [] {
       device.views[store] = device.replica?.view(of: store)
     }
@@ -75,7 +75,9 @@ extension Simulation {
       if written < device.writing.count { tally.count("torn writes") }
       device.disk.crash(writing: device.writing, written: written)
     }
+    if Bool.random(using: &diskChance) { endHost(of: device) }
     device.writing = []
+    device.hasSentUnsynced = false
     device.life += 1
     device.shell = nil
     device.isDrainPlanned = false
@@ -88,6 +90,17 @@ extension Simulation {
     device.goesOffFor = nil
     closeAll(of: device)
     if device.join != nil { discard(device) }
+  }
+
+  /// The power fails: what was written and not synced may be lost.
+  private func endHost(of device: SimulatedDevice) {
+    let count = device.disk.unsyncedCount
+    let kept = Int.random(in: 0...count, using: &diskChance)
+    if kept < count {
+      tally.count(device.hasSentUnsynced ? "commits lost after sending" : "commits lost")
+    }
+    device.disk.crashHost(keeping: kept)
+    device.boot = BootID(keyChance.draw())
   }
 
   /// Removes a device with its directory: data that only it has is lost.
@@ -232,23 +245,40 @@ extension Simulation {
       guard device.life == life else { return }
       device.writing = round.mutations
       guard !device.writing.isEmpty else { return try end(round, on: device) }
-      let slow = Int.random(in: 0..<100, using: &diskChance) == 0 ? UInt64(40) : 1
-      let time =
-        UInt64.random(in: 50...max(51, setup.commitMicroseconds), using: &diskChance) * slow
-      queue.add(.committed(device.number, life: life, round), at: now + time)
+      let time = UInt64.random(in: 10...50, using: &diskChance)
+      queue.add(.written(device.number, life: life, round), at: now + time)
     }
+  }
+
+  func write(_ round: Round, on device: SimulatedDevice) throws(Violation) {
+    if burn(device) { return }
+    let life = device.life
+    do throws(StorageError) {
+      try device.disk.write(device.writing)
+    } catch {
+      return try fail(device, error)
+    }
+    trace.note("write", [UInt64(device.number), UInt64(device.writing.count)], at: now)
+    try checkClock(device.writing, on: device)
+    device.writing = []
+    device.hasSentUnsynced = !round.written.isEmpty
+    tally.count("messages sent early", round.written.count)
+    try act(on: round.written[...], device)
+    guard device.life == life else { return }
+    let slow = Int.random(in: 0..<100, using: &diskChance) == 0 ? UInt64(40) : 1
+    let time = UInt64.random(in: 50...max(51, setup.commitMicroseconds), using: &diskChance) * slow
+    queue.add(.committed(device.number, life: life, round), at: now + time)
   }
 
   func commit(_ round: Round, on device: SimulatedDevice) throws(Violation) {
     if burn(device) { return }
     do throws(StorageError) {
-      try device.disk.commit(device.writing)
+      try device.disk.sync()
     } catch {
       return try fail(device, error)
     }
-    trace.note("commit", [UInt64(device.number), UInt64(device.writing.count)], at: now)
-    try checkClock(device.writing, on: device)
-    device.writing = []
+    trace.note("commit", [UInt64(device.number), UInt64(round.mutations.count)], at: now)
+    device.hasSentUnsynced = false
     try end(round, on: device)
   }
 
@@ -292,7 +322,8 @@ extension Simulation {
       if case .persist = effect { continue }
       if burn(device) { return }
       switch effect {
-      case .send(let session, let bytes): try send(bytes, on: session, from: device)
+      case .send(let session, let bytes), .push(let session, let bytes):
+        try send(bytes, on: session, from: device)
       case .sendStored(let session, let batch):
         var messages: [[UInt8]] = []
         let missing = try? batch.forEachMessage(from: device.disk) { messages.append($0) }
@@ -330,8 +361,11 @@ extension Simulation {
     tally.count("commits that failed")
     trace.note("fail", [UInt64(device.number)], at: now)
     device.writing = []
+    let isSent = device.hasSentUnsynced
+    device.hasSentUnsynced = false
     guard
-      let aftermath = device.shell?.failed(error, at: device.clock.instant(at: now))
+      let aftermath = device.shell?.failed(
+        error, isSent: isSent, at: device.clock.instant(at: now))
     else { return }
     if aftermath.turn == .failed { closeAll(of: device) }
     if device.join != nil { return kill(device) }

@@ -108,26 +108,31 @@ package final class SQLiteStorage: ReplicaStorage {
   /// retried once.
   ///
   /// - Complexity: O(*n* log *m*), and one `fdatasync`.
-  package func commit(_ mutations: [Mutation]) throws(StorageError) {
+  package func commit(
+    _ mutations: [Mutation], written: @Sendable () -> Void
+  ) throws(StorageError) {
     let log = path + "-wal"
     if Files.room(path) ?? .max < Self.tightRoom, Files.size(log) > Self.shortLog {
       _ = emptyLog()
     }
     do throws(StorageError) {
-      try commitOnce(mutations)
+      try commitOnce(mutations, written: written)
     } catch {
       guard error.code == .diskFull, Files.size(log) > 0, emptyLog() else { throw error }
-      try commitOnce(mutations)
+      // The first try may have called `written`.
+      try commitOnce(mutations, written: {})
     }
   }
 
-  private func commitOnce(_ mutations: [Mutation]) throws(StorageError) {
+  private func commitOnce(
+    _ mutations: [Mutation], written: @Sendable () -> Void
+  ) throws(StorageError) {
     try withDatabase { (database) throws(StorageError) in
       let settles = mutations.contains {
         if case .put(.incarnation, _) = $0 { true } else { false }
       }
       let settling = settles ? database.origin?.settle() ?? [] : []
-      try database.write(mutations + settling)
+      try database.write(mutations + settling, written: written)
       if mutations.contains(.remove(.damaged)) { database.lacksCommits = false }
       database.origin?.publish()
     }
@@ -214,14 +219,16 @@ private final class OpenDatabase {
   }
 
   /// After a failed commit the index is read again.
-  func write(_ mutations: [Mutation]) throws(StorageError) {
+  func write(
+    _ mutations: [Mutation], written: (() -> Void)? = nil
+  ) throws(StorageError) {
     if index == nil { try read() }
     // An outline has no rows of the storage itself.
     let isOfStorage = mutations.allSatisfy { if case .storage = $0.key { true } else { false } }
     if !isOfStorage { outline = nil }
     // Taken, so that it is not copied.
     var writer = RowWriter(statements, index: index.take() ?? RowIndex())
-    try statements.transaction { () throws(StorageError) in
+    try statements.transaction(written: written) { () throws(StorageError) in
       try writer.write(mutations, seal: seal)
     }
     index = writer.index

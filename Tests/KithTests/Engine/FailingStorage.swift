@@ -48,7 +48,7 @@ final class FailingStorage: ReplicaStorage {
 
   func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?] { try inner.rows(keys) }
 
-  func commit(_ mutations: [Mutation]) throws(StorageError) {
+  func commit(_ mutations: [Mutation], written: @Sendable () -> Void) throws(StorageError) {
     let holds = state.withLock { state in
       state.commits += 1
       defer { state.holds = false }
@@ -58,6 +58,6 @@ final class FailingStorage: ReplicaStorage {
     if holds { gate.wait() }
     let problem = state.withLock { $0.nextProblem.take() ?? $0.problem }
     if let problem { throw problem }
-    try inner.commit(mutations)
+    try inner.commit(mutations, written: written)
   }
 }
