@@ -148,28 +148,28 @@ extension Engine {
   }
 
   private func execute(_ round: Round, over links: SessionLinks) -> Outcome {
-    let mutations = round.mutations
+    let (mutations, pushes) = (round.mutations, round.written)
     var isCommitted = mutations.isEmpty
     // Set within the commit, which calls back on this thread.
-    let isSent = Atomic(false)
-    var round = round
+    let hasPushed = Atomic(false)
     do throws(StorageError) {
+      var round = round
       try round.fill(from: storage)
       try act(on: round.early, over: links)
       if !mutations.isEmpty {
         try metrics.commit { () throws(StorageError) in
           try storage.commit(mutations) {
-            isSent.store(true, ordering: .relaxed)
-            send(round.written, over: links)
+            hasPushed.store(true, ordering: .relaxed)
+            send(pushes, over: links)
           }
         }
         isCommitted = true
       }
-      if !isSent.load(ordering: .relaxed) { send(round.written, over: links) }
+      if !hasPushed.load(ordering: .relaxed) { send(pushes, over: links) }
       // A status tells of local writes too.
       try act(on: round.late, over: links, hasProgress: isCommitted && !mutations.isEmpty)
     } catch {
-      let isSent = isSent.load(ordering: .relaxed) && !round.written.isEmpty
+      let isSent = !pushes.isEmpty && hasPushed.load(ordering: .relaxed)
       return .failed(error, isCommitted: isCommitted, isSent: isSent)
     }
     if round.weight > Self.largeRoundBytes { Self.giveMemoryBack() }

@@ -182,8 +182,8 @@ extension StoreRowKey {
     case .draft: self = .draft(rest.number(bytes: 8))
     case .refusal: self = .refusal(rest.number(bytes: 8))
     case .pastValue: self = .pastValue(rest.number(bytes: 8))
-    case .policy, .clock, .incarnation, .keepsHistory, .record, .addresses, .object, .storage,
-      .damaged:
+    case .policy, .clock, .incarnation, .earlySending, .keepsHistory, .record, .addresses, .object,
+      .storage, .damaged:
       self = .policy
     }
   }

@@ -9,7 +9,7 @@ import CSQLite
 /// own: when it syncs, when it checkpoints, and that a commit whose sync failed is rolled back.
 final class LogWatch {
   /// SQLite's pointer to the functions leads to the first member.
-  private struct Table {
+  fileprivate struct Table {
     var methods: sqlite3_io_methods
     let original: UnsafePointer<sqlite3_io_methods>
     let pageBytes: Int
@@ -18,7 +18,7 @@ final class LogWatch {
     var missingBytes: Int?
   }
 
-  private static let frameHeaderBytes: Int32 = 24
+  fileprivate static let frameHeaderBytes: Int32 = 24
 
   private let table: UnsafeMutablePointer<Table>
 
@@ -28,7 +28,7 @@ final class LogWatch {
     var methods = original.pointee
     methods.xWrite = { file, bytes, count, offset in
       guard let table = Table.of(file), let write = table.pointee.original.pointee.xWrite else {
-        return SQLITE_IOERR_WRITE
+        return SQLITE_IOERR
       }
       let code = write(file, bytes, count, offset)
       if code == SQLITE_OK, let bytes { table.pointee.note(bytes, count) }
@@ -36,7 +36,7 @@ final class LogWatch {
     }
     methods.xSync = { file, flags in
       guard let table = Table.of(file), let sync = table.pointee.original.pointee.xSync else {
-        return SQLITE_IOERR_FSYNC
+        return SQLITE_IOERR
       }
       table.pointee.tell()
       return sync(file, flags)

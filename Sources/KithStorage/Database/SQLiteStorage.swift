@@ -220,7 +220,7 @@ private final class OpenDatabase {
 
   /// After a failed commit the index is read again.
   func write(
-    _ mutations: [Mutation], written: (() -> Void)? = nil
+    _ mutations: [Mutation], written: () -> Void = {}
   ) throws(StorageError) {
     if index == nil { try read() }
     // An outline has no rows of the storage itself.

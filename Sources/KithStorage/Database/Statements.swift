@@ -40,17 +40,13 @@ final class Statements {
   /// Commits what `body` does durably, or nothing of it. Calls `written` as
   /// ``Connection/tell(_:during:)`` does.
   func transaction(
-    written: (() -> Void)? = nil, _ body: () throws(StorageError) -> Void
+    written: () -> Void = {}, _ body: () throws(StorageError) -> Void
   ) throws(StorageError) {
     try self(.begin).run()
     do throws(StorageError) {
       try body()
       let commit = try self(.commit)
-      if let written {
-        try connection.tell(written) { () throws(StorageError) in try commit.run() }
-      } else {
-        try commit.run()
-      }
+      try connection.tell(written) { () throws(StorageError) in try commit.run() }
     } catch {
       // SQLite may have rolled back. If `ROLLBACK` fails, the first error matters; the transaction
       // ends with the connection.

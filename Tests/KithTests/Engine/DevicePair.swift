@@ -25,7 +25,7 @@ final class DevicePair: Sendable {
       devices.append(
         try VirtualDevice(
           account: founder.account, keys: keys, process: ProcessID(entropy.draw()),
-          storage: storage, clock: { [time] in time.now }))
+          storage: storage, boot: BootID(Digest128 { _ in }), clock: { [time] in time.now }))
     }
     self.devices = devices
     for (device, link) in zip(devices, links) { device.attach(link) }
