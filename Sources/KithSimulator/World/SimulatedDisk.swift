@@ -80,8 +80,10 @@ package final class SimulatedDisk: ReplicaStorage {
     state.withLock { state in keys.map { state.current[$0] } }
   }
 
+  /// Syncs what the process before wrote, as the commit of an opening does.
   package func load() throws(StorageError) -> Snapshot {
     let (isDamaged, snapshot) = state.withLock { state -> (Bool, Snapshot) in
+      state.unsynced = nil
       var snapshot = state.checkpoint
       var sound = 0
       for frame in state.log where frame.checksum == frame.mutations.count {

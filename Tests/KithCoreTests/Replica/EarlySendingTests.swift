@@ -234,7 +234,7 @@ import Testing
   }
 
   private static func bytes(_ effects: some Sequence<Effect>) -> [UInt8] {
-    effects.flatMap { effect in
+    effects.flatMap { effect -> [UInt8] in
       switch effect {
       case .send(_, let bytes), .push(_, let bytes): bytes
       default: []
