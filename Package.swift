@@ -82,16 +82,16 @@ let package = Package(
     .target(
       name: "KithStorage", dependencies: ["CSQLite", "KithCore", "KithCrypto"],
       swiftSettings: strict),
+    .systemLibrary(name: "CLinux"),
     .target(
       name: "KithNetwork",
       dependencies: [
-        "KithCore", "KithCrypto",
+        "CLinux", "KithCore", "KithCrypto",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
       swiftSettings: strict),
-    .systemLibrary(name: "CLinux"),
     .target(
       name: "Kith",
       dependencies: [

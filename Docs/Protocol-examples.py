@@ -207,12 +207,10 @@ def admission():
         ("state digest", state_digest([("a", newest, runner_up), ("b", other, None)]))]
 
 
-def draft_over_draft():
-    published = CLOCK + (2_000 << 12)
+def replaced_draft():
     return [("entry", encode(
-        "Entry", key="theme", stamp=stamp(1_500 << 12), value=string("dim"),
-        claim=claim(published - CLOCK), replaced=stamp(0),
-        fallback={"value": string("dark"), "claim": claim(1)}))]
+        "Entry", key="theme", stamp=stamp(1_500 << 12), value=string("dim"), claim=claim(1),
+        replaced=stamp(0)))]
 
 
 # ---------------------------------------------------------------------- words and answers
@@ -493,7 +491,7 @@ def texts():
 EXAMPLES = {
     "values": values, "genesis and epoch": genesis, "a roster digest": roster_digest,
     "a change set": change_set, "admission with a runner-up and a fallback": admission,
-    "a draft over a draft": draft_over_draft, "a word": word,
+    "a draft that a write replaces": replaced_draft, "a word": word,
     "an answer with covers": answer, "objects on a carrier": carrier,
     "a handshake and a message": handshake, "a code exchange": exchange, "texts": texts}
 

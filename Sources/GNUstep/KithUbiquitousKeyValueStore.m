@@ -150,7 +150,7 @@ refusals(void)
   return all;
 }
 
-/* Removes the refusals that were told. Apple's class cannot ask for them, and their number is limited. */
+/* Removes the refusals that were told. Apple's class cannot ask for them. */
 static void
 takeRefusals(NSDictionary *last)
 {
@@ -438,8 +438,6 @@ ofClass(id object, Class class)
           }
       case KITH_VALUE_TOO_LARGE:
       case KITH_QUOTA_EXCEEDED:
-      case KITH_TOO_MANY_DRAFTS:
-      case KITH_REFUSALS_NOT_TAKEN:
         report(@"A write was refused", error);
         [self refuse: aKey];
         return;

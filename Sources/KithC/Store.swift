@@ -198,7 +198,7 @@ extension PastValue {
   fileprivate var document: PropertyListValue {
     .members([
       "ended": .date(ended), "endedBy": endedBy.map { .string($0.hex) }, "key": .string(key.text),
-      "number": .number(number), "value": value,
+      "number": .number(number), "transaction": .number(transaction), "value": value,
     ])
   }
 }
@@ -222,6 +222,18 @@ public func kith_store_undo(
     return try CallingThread.run { () async throws(KithError) in
       try await store.undo(key, to: number == 0 ? nil : number)
     }?.document
+  }
+}
+
+@c @implementation
+public func kith_store_undo_transaction(
+  _ store: Pointer, _ number: UInt64, _ error: ErrorPlace
+) -> Pointer {
+  document(store, error) { store throws(KithError) in
+    let past = try CallingThread.run { () async throws(KithError) in
+      try await store.undo(transaction: number)
+    }
+    return .array(past.map(\.document))
   }
 }
 

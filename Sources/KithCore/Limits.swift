@@ -44,11 +44,12 @@ package enum Limits {
   static let taintedChains = 256
   /// Remembered vector entries of a peer, over all stores; above, only those of known chains.
   static let vectorEntriesPerSession = 65_536
-  /// Above this, later drafts that write all keys of a draft replace it, even if they might be
-  /// refused.
-  static let drafts = 4_096
-  /// Bounds the bytes of a store's drafts, and of its refusals, in multiples of its policy.
-  static let draftFactor = 8
+  /// Bounds the drafts that remove keys which no device has, in multiples of the policy's keys, so
+  /// that they fit into what other devices keep of an author once they are published.
+  static let draftRemovalFactor = 4
+  /// Bounds the bytes of a store's refusals, in multiples of its policy: the values of a full store
+  /// fit, also if each was written alone.
+  static let refusalFactor = 3
   /// How long a past value is kept.
   static let historyMilliseconds: UInt64 = 30 * 24 * 3_600_000
   /// Above this, a key's oldest past value is dropped, so that a key that changes every second
@@ -125,8 +126,8 @@ package enum Limits {
   static let recordsMessageCost = 256
   /// Bytes of records that a session may bring at once: more than a usual full roster.
   static let recordBurstBytes = 4 << 20
-  /// The refill of ``recordBurstBytes``.
-  static let recordBytesPerMillisecond = 16
+  /// The time in which ``recordBurstBytes`` come back: 16 in a millisecond.
+  static let recordBurstMilliseconds = 262_144
   /// How often a transaction is tried if others change what it read.
   package static let commitTries = 1_000
   /// Bytes of a peer's version text.
@@ -139,10 +140,11 @@ package enum Limits {
   static let dutyWaitMilliseconds: UInt64 = 1_000
   /// The least wait for the secret of another's epoch before making one.
   static let epochPatienceMilliseconds: UInt64 = 60_000
-  /// Epochs made in an hour because a member sealed the last one to a revoked device; then the
+  /// Epochs made because a member sealed the last one to a revoked device; without any left, the
   /// device continues under that one.
   static let epochsBecauseOfLeaks = 4
-  static let leakWindowMilliseconds: UInt64 = 3_600_000
+  /// The time in which ``epochsBecauseOfLeaks`` come back.
+  static let leakMilliseconds = 3_600_000
   /// How long a revoked device may still shake hands to learn of its revocation.
   static let revocationNewsMilliseconds: UInt64 = 30 * 24 * 3_600_000
   static let addressesPerDevice = 8

@@ -104,8 +104,14 @@ package enum NetworkLimits {
   static let foundAddresses = 4
   /// An address that is not heard for this time is dropped.
   static let foundMilliseconds: UInt64 = 200_000
-  /// The wait before a failed link is tried again.
+  /// The wait after the kernel's message about a change of a link or an address: others follow.
+  static let linkChangeSettling = TimeAmount.milliseconds(200)
+  /// The time between scans of the interfaces while the kernel sends such messages.
+  static let quietLinkScan = TimeAmount.minutes(5)
+  /// The wait before a failed link is tried again; it doubles with each failure.
   static let linkRetryMilliseconds: UInt64 = 10_000
+  /// How often it doubles: to about five minutes.
+  static let doubledLinkRetries = 5
 
   /// Wrong codes or tokens that end an invitation.
   package static let pairingTries = 3

@@ -154,7 +154,9 @@
 
     private func undo(_ body: Undo) async throws -> Response {
       let node = try await accounts.nodeAccess
-      guard let past = try await node.undo(body.key, to: body.to, in: body.store.name) else {
+      guard
+        let past = try await node.perform(.key(body.key, to: body.to), in: body.store.name).first
+      else {
         throw PageFailure(.notFound, "nothing to undo: no such value of \"\(body.key)\" is kept")
       }
       return Response(PageDocuments.past(past, isWhole: false))

@@ -12,7 +12,10 @@ let internals = Target.Dependency.product(name: "_KithInternals", package: "kith
 // Built by Tests/bench, with `-enable-testing`, so that the measured internals can be imported.
 let package = Package(
   name: "kith-benchmarks",
-  products: [.executable(name: "kith-bench", targets: ["Benchmarks"])],
+  products: [
+    .executable(name: "kith-bench", targets: ["Benchmarks"]),
+    .executable(name: "kith-instructions", targets: ["Instructions"]),
+  ],
   dependencies: [
     .package(name: "kith", path: "../.."),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -27,6 +30,8 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings),
+    // Built and run by Tests/instructions.
+    .executableTarget(name: "Instructions", dependencies: [internals], swiftSettings: settings),
     .testTarget(
       name: "BenchmarksTests", dependencies: ["Benchmarks", internals], swiftSettings: settings),
   ]

@@ -173,7 +173,8 @@ static void step(void) {
            (void)kith_store_flush(any(), NULL); break;
   case 57: keep(kith_store_refusals(any(), place())), keep(kith_store_take_refusals(any(), below(3), NULL)); break;
   case 58: keep(kith_store_history(any(), given, below(3), place())),
-           keep(kith_store_undo(any(), text(), below(3), NULL)); break;
+           keep(kith_store_undo(any(), text(), below(3), NULL));
+           keep(kith_store_undo_transaction(any(), below(3), NULL)); break;
   case 59: keep(kith_store_sync_report(any(), place())),
            keep(kith_store_wait_until_synced(any(), (int)below(20), below(3), NULL)); break;
   case 60: (void)kith_store_commit(any(), chance(95) ? body : NULL, NULL, place()); break;

@@ -265,6 +265,19 @@ static void test_history_and_quota(kith_store *store) {
   CHECK(IS(kith_value_get_string(word, NULL), "one"));
   kith_free(word);
   CHECK(!kith_store_undo(store, "never", 0, &error) && !error);
+  history = kith_store_history(store, "word", 1, &error);
+  uint64_t number =
+      (uint64_t)kith_value_get_integer(kith_value_member(kith_value_at(history, 0), "transaction"), 0);
+  kith_free(history);
+  past = kith_store_undo_transaction(store, number, &error);
+  CHECK(kith_value_count(past) == 1);
+  kith_free(past);
+  word = kith_store_get(store, "word", &error);
+  CHECK(IS(kith_value_get_string(word, NULL), "two"));
+  kith_free(word);
+  past = kith_store_undo_transaction(store, 999, &error);
+  CHECK(past && !kith_value_count(past));
+  kith_free(past);
 
   char *text = malloc((2 << 20) + 1);
   memset(text, 'x', 2 << 20), text[2 << 20] = 0;

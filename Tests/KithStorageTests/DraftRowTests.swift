@@ -163,7 +163,7 @@ import Testing
     return (try Data(contentsOf: log).count - before) / (4_096 + 24)
   }
 
-  @Test func aDraftThatCoversAnotherWritesOnePage() throws {
+  @Test func aDraftInTheRowOfAnotherWritesOnePage() throws {
     let directory = try TestDirectory()
     let device = try DeviceDirectory.create(
       at: directory.device, secrets: newSecrets(), initial: [Self.begin(Self.store)])

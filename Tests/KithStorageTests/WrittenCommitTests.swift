@@ -28,7 +28,10 @@ import Testing
     try backend.withSubject { subject in
       for number in 1...5 as ClosedRange<UInt64> {
         let calls = Atomic(0)
-        try subject.storage.commit(draft(number)) { calls.add(1, ordering: .relaxed) }
+        try subject.storage.commit(draft(number)) {
+          calls.add(1, ordering: .relaxed)
+          return true
+        }
         let count = calls.load(ordering: .relaxed)
         #expect(count == 1, "commit \(number)")
       }
@@ -44,10 +47,14 @@ import Testing
       let calls = Atomic(0)
       #expect(throws: StorageError.self) {
         // More than fits into the pages that the file has.
-        try subject.storage.commit(draft(2, bytes: 400_000)) { calls.add(1, ordering: .relaxed) }
+        try subject.storage.commit(draft(2, bytes: 400_000)) {
+          calls.add(1, ordering: .relaxed)
+          return true
+        }
       }
       let count = calls.load(ordering: .relaxed)
       #expect(count == 0)
+      #expect(!subject.storage.isCopy)
       try subject.setFailing(false)
       #expect(try stored(subject.storage.load()) == [1])
     }
@@ -70,6 +77,7 @@ import Testing
         try? FileManager.default.copyItem(atPath: directory.device, toPath: copy)
         let log = FileManager.default.contents(atPath: copy + "/kith.sqlite-wal") ?? Data()
         restarts.withLock { _ = $0.insert(log.prefix(24)) }
+        return true
       }
       // If spilled pages change again, SQLite writes the frame that ends the commit otherwise.
       if bytes > 9_000, !FileManager.default.fileExists(atPath: copy) { continue }
@@ -82,7 +90,10 @@ import Testing
     try device.close()
   }
 
-  @Test func `it is told before the sync, and one that fails leaves nothing`() throws {
+  @Test(arguments: [false, true])
+  func `a commit that fails at the sync leaves nothing, and makes a copy if others were told`(
+    isTold: Bool
+  ) throws {
     let directory = try TestDirectory()
     let device = try DeviceDirectory.create(
       at: directory.device, secrets: newSecrets(), initial: [])
@@ -90,25 +101,34 @@ import Testing
     let log = try #require(descriptor(of: "kith.sqlite-wal", in: directory.device))
     let kept = dup(log)
     defer { close(kept) }
-    let isTold = Atomic(false)
+    let isCalled = Atomic(false)
     #expect(throws: StorageError.self) {
       try device.storage.commit(draft(2)) {
-        isTold.store(true, ordering: .relaxed)
+        isCalled.store(true, ordering: .relaxed)
         // It cannot be synced.
         let null = open("/dev/null", O_RDWR | O_CLOEXEC)
         dup2(null, log)
         close(null)
+        return isTold
       }
     }
-    let wasTold = isTold.load(ordering: .relaxed)
-    #expect(wasTold)
+    let wasCalled = isCalled.load(ordering: .relaxed)
+    #expect(wasCalled)
+    #expect(device.storage.isCopy == isTold)
     dup2(kept, log)
     #expect(try stored(device.storage.load()) == [1])
     try device.storage.commit(draft(3))
     try device.close()
+    // The next process knows it too, until a new incarnation.
     let again = try DeviceDirectory.open(at: directory.device)
     #expect(try stored(again.storage.load()) == [1, 3])
+    #expect(again.storage.isCopy == isTold)
+    try again.storage.commit([.put(.incarnation, [UInt8](repeating: 1, count: 8))])
+    #expect(!again.storage.isCopy)
     try again.close()
+    let last = try DeviceDirectory.open(at: directory.device)
+    #expect(!last.storage.isCopy)
+    try last.close()
   }
 
   private func descriptor(of name: String, in directory: String) -> Int32? {

@@ -98,6 +98,10 @@ def test_history(store):
     assert store.undo("theme")["value"] == "dark"
     assert store["theme"] == "dark"
     assert store.undo("none") is None
+    with store.transaction() as changes:
+        changes["theme"], changes["size"] = "blue", 3
+    assert len(store.undo_transaction(store.history("size", 1)[0]["transaction"])) == 2
+    assert "size" not in store
     assert store.refusals() == store.take_refusals() == store.hidden_entries() == []
 
 

@@ -109,28 +109,24 @@ typedef enum kith_code {
   KITH_INVALID_POLICY = 15,
   /* The account has as many stores as a node allows. */
   KITH_TOO_MANY_STORES = 16,
-  /* The writes that no peer has received yet exceed a device's limit. */
-  KITH_TOO_MANY_DRAFTS = 17,
-  /* The refusals that the program has not taken exceed a device's limit. */
-  KITH_REFUSALS_NOT_TAKEN = 18,
   /* A key does not show the value that the transaction expects. */
-  KITH_UNEXPECTED_VALUE = 19,
+  KITH_UNEXPECTED_VALUE = 17,
   /* Others changed what the transaction read. Begin a new one. */
-  KITH_CONFLICT = 20,
+  KITH_CONFLICT = 18,
   /* The key shows a value that its type cannot read. */
-  KITH_UNREADABLE = 21,
+  KITH_UNREADABLE = 19,
   /* The store was not opened. */
-  KITH_UNKNOWN_STORE = 22,
+  KITH_UNKNOWN_STORE = 20,
   /* The accounts were closed. */
-  KITH_CLOSED = 23,
+  KITH_CLOSED = 21,
   /* The node runs already. */
-  KITH_ALREADY_RUNNING = 24,
+  KITH_ALREADY_RUNNING = 22,
   /* The call needs a running node. */
-  KITH_NOT_RUNNING = 25,
+  KITH_NOT_RUNNING = 23,
   /* The time is over. The call may have had its effect. */
-  KITH_TIMED_OUT = 26,
+  KITH_TIMED_OUT = 24,
   /* The task was cancelled, or a transaction's body returned false. */
-  KITH_CANCELLED = 27,
+  KITH_CANCELLED = 25,
 
   /* Storage. */
 
@@ -523,13 +519,14 @@ kith_value *kith_store_usage(kith_store *store, kith_error **error);
 kith_value *kith_store_hidden_entries(kith_store *store, kith_error **error);
 /* Returns the transactions that were accepted while offline and did not fit later, oldest first: an
  * array of {"number", "reason": "quota" or "initialSync", "written": date, "writes": [{"key", and
- * "value" unless the write removed the key}]}. They are kept until they are taken. */
+ * "value" unless the write removed the key}]}. They are kept until they are taken; beyond a
+ * limit, only the newest. */
 kith_value *kith_store_refusals(kith_store *store, kith_error **error);
 /* Removes the refusals up to a number (0: all), and returns them. */
 kith_value *kith_store_take_refusals(kith_store *store, uint64_t through, kith_error **error);
 /* Returns what a key (NULL: every key) showed before on this device, newest first, at most `limit`
- * (0: all): an array of {"number", "key", "value" unless it was missing, "ended": date, "endedBy":
- * device, unless it was the quota}. */
+ * (0: all): an array of {"number", "transaction": the number of the first value that ended with it,
+ * "key", "value" unless it was missing, "ended": date, "endedBy": device, unless it was the quota}. */
 kith_value *kith_store_history(kith_store *store, const char *key, size_t limit,
                                kith_error **error);
 /* Makes a key show a past value again: that of a number (0: the newest). Blocks until that is
@@ -537,6 +534,11 @@ kith_value *kith_store_history(kith_store *store, const char *key, size_t limit,
  * is none. Fails as a write. */
 kith_value *kith_store_undo(kith_store *store, const char *key, uint64_t number,
                             kith_error **error);
+/* Makes all keys whose values ended together show those values again, in one transaction: the values
+ * with this "transaction". Otherwise as kith_store_undo(). Returns an array of the past values; it is
+ * empty if none are kept. */
+kith_value *kith_store_undo_transaction(kith_store *store, uint64_t transaction,
+                                        kith_error **error);
 /* Returns who has what: {"complete": [devices that have all of this device's writes], "incomplete":
  * [the other devices], "hasUnpublishedWrites", "isComplete"}. */
 kith_value *kith_store_sync_report(kith_store *store, kith_error **error);

@@ -44,15 +44,15 @@ extension Snapshot {
     var superseded: [StoreIdentifier: Set<Key>] = [:]
     var recipient: (any StoreService)?
     for (store, stored) in stores.sorted(by: { $0.key < $1.key }) {
-      let drafts = stored.draftedWrites
-      guard !drafts.isEmpty else { continue }
+      let writes = stored.draftedWrites
+      guard !writes.isEmpty else { continue }
       let chosen: any StoreService
       if let recipient { chosen = recipient } else { chosen = try account() }
       recipient = chosen
-      superseded[store] = try chosen.adopt(store, stored.policy, drafts.map(\.write))
+      superseded[store] = try chosen.adopt(store, stored.policy, writes)
       try KithError.mapping(
         storage.commit(
-          drafts.map { .remove(.store(store, .draft($0.ordinal))) }
+          stored.drafts.keys.sorted().map { .remove(.store(store, .draft($0))) }
             + stored.pastValues.keys.sorted().map { .remove(.store(store, .pastValue($0))) }))
       _ = try chosen.adopt(store, stored.policy, [])
     }

@@ -6,7 +6,7 @@ internal import Synchronization
 extension Engine {
   private enum Outcome {
     case committed
-    case failed(StorageError, isCommitted: Bool, isSent: Bool = false)
+    case failed(StorageError, isCommitted: Bool)
     case reloaded(Replica)
   }
 
@@ -96,15 +96,15 @@ extension Engine {
     let aftermath =
       switch outcome {
       case .committed: state.shell.committed()
-      case .failed(let error, let isCommitted, let isSent):
-        state.shell.failed(error, isCommitted: isCommitted, isSent: isSent, at: clock())
+      case .failed(let error, let isCommitted):
+        state.shell.failed(error, isCommitted: isCommitted, at: clock())
       case .reloaded(let replica):
         state.shell.reopen(replica, isCopy: storage.isCopy, at: clock())
       }
     if !aftermath.settled.isEmpty { state.lastBatch = aftermath.settled.count }
     var later = state.show(aftermath.effects, reporting: report) + state.tell(aftermath.settled)
     switch (outcome, aftermath.turn) {
-    case (.failed(let error, _, _), .failed):
+    case (.failed(let error, _), .failed):
       state.queuedBytes = 0
       state.pauses = [:]
       later.append { self.noteFailure(error, links) }
@@ -161,6 +161,7 @@ extension Engine {
           try storage.commit(mutations) {
             hasPushed.store(true, ordering: .relaxed)
             send(pushes, over: links)
+            return !pushes.isEmpty
           }
         }
         isCommitted = true
@@ -169,8 +170,7 @@ extension Engine {
       // A status tells of local writes too.
       try act(on: round.late, over: links, hasProgress: isCommitted && !mutations.isEmpty)
     } catch {
-      let isSent = !pushes.isEmpty && hasPushed.load(ordering: .relaxed)
-      return .failed(error, isCommitted: isCommitted, isSent: isSent)
+      return .failed(error, isCommitted: isCommitted)
     }
     if round.weight > Self.largeRoundBytes { Self.giveMemoryBack() }
     return .committed
@@ -210,6 +210,8 @@ extension Engine {
         outgoing.add(bytes, to: session)
       case .sendStored(let session, let batch):
         guard links.link(to: session) != nil else { continue }
+        // It may read much from storage.
+        outgoing.flushAll()
         do throws(StorageError) {
           try send(batch, on: session, over: &outgoing)
         } catch {

@@ -109,21 +109,19 @@ extension Engine {
     return accepted
   }
 
-  /// Writes a key's newest past value, or the one with a number, as ``accept(_:_:expecting:origin:)``
-  /// writes; nil if there is none.
-  func acceptUndo(
-    of key: String, to number: UInt64?, in store: StoreIdentifier, origin: WriteOrigin
-  ) throws(KithError) -> (write: AcceptedWrite, past: PastValue)? {
+  /// Writes past values in one transaction, as ``accept(_:_:expecting:origin:)`` writes; nil if none
+  /// are kept.
+  func accept(
+    _ undo: Undo, in store: StoreIdentifier, origin: WriteOrigin
+  ) throws(KithError) -> (write: AcceptedWrite, past: [PastValue])? {
     let undone = try performWrite(drainsHere: true, origin: origin) {
-      (state, effects) throws(KithError) -> (write: AcceptedWrite, past: PastValue)? in
+      (state, effects) throws(KithError) -> (write: AcceptedWrite, past: [PastValue])? in
       if state.shell.isClosed { throw .closedNode }
       // Under the lock of the write, so that no other write comes in between.
-      let known = state.shell.replica.history(of: store, key: Key(key), limit: .max)
-      guard let past = known.first(where: { number == nil || $0.number == number }) else {
-        return nil
-      }
+      let past = state.shell.replica.pastValues(for: undo, of: store)
+      if past.isEmpty { return nil }
       let write = try take(isAwaited: true, &state, &effects) {
-        .write($0, store, [past.operation])
+        .write($0, store, past.map(\.operation))
       }
       return (AcceptedWrite(id: write, isCrowded: state.lastBatch > 1), past)
     }

@@ -19,7 +19,7 @@ struct LogLine: Hashable, Sendable {
     case newGeneration = "the clock had been ahead: a new generation of clocks begins"
     case noGenerationLeft =
       "the clock is ahead, and no generation of clocks is left until next month"
-    case publishedAhead = "a device published ahead of this clock: its change sets wait"
+    case publishedAhead = "a device published ahead of this clock: the session ends"
     case generationTooLate =
       "a device published in a generation of clocks that does not count yet: the session ends"
     case policyMismatch = "limits differ: the store does not sync"
@@ -35,7 +35,7 @@ struct LogLine: Hashable, Sendable {
     case slowed = "a device keeps this one so busy that its session is slowed"
     case fork = "two change sets carry one sequence: a directory was copied"
     case clone = "a device runs twice: stop one of the copies"
-    case newIncarnation = "the database was copied or restored: new incarnation"
+    case newIncarnation = "the database was copied or restored, or a sync failed: new incarnation"
     case tooManyIncarnations = "this device has used up its incarnations: pair it anew"
     case divergence = "equal vectors have different digests: everything is exchanged"
     case storageFailed = "storage refused a commit: nothing is kept until it takes one again"
@@ -134,12 +134,13 @@ extension Engine {
     let progress = self.progress
     var changes = StatusLog()
     while !Task.isCancelled {
-      let version = progress.version
+      let (version, begun) = (progress.version, ContinuousClock.now)
       for line in changes.lines(status(), at: clock().monotonicMilliseconds) { log(line) }
-      // A status costs digests, so a busy node's is read once a second. A line that was left out for
-      // the rate limit is due later, without a change.
-      try? await Task.sleep(for: .seconds(1))
+      // A line that was left out for the rate limit is due later, without a change.
       _ = await progress.wait(timeout: .seconds(60)) { progress.version > version }
+      // A status costs digests, so a busy node's is read once a second.
+      let next = begun + .seconds(1)
+      if next > .now { try? await Task.sleep(until: next, clock: .continuous) }
     }
   }
 

@@ -99,7 +99,7 @@ extension Input {
   /// session, which nothing can make wait.
   var cause: (session: SessionID, hasRecords: Bool)? {
     switch self {
-    case .received(let session, let message): (session, message.isRecords)
+    case .received(let session, let message): (session, message.recordCost > 0)
     case .connected(let session, _), .writable(let session, _), .room(let session):
       (session, false)
     case .start, .clockStatus, .acceptTime, .keepHistory, .open, .write, .adopt, .flush,

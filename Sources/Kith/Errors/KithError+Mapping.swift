@@ -42,16 +42,6 @@ extension KithError {
         .valueTooLarge,
         "The value takes \(bytes) bytes; at most \(limit) are allowed. Split it over several keys.",
         key: Key(key))
-    case .tooManyDrafts(let bytes, let limit):
-      self.init(
-        .tooManyDrafts,
-        "The writes that no peer has taken yet would hold \(bytes) bytes; at most \(limit) are kept. "
-          + "Let this device meet a peer, or write less at once.")
-    case .refusalsNotTaken(let bytes, let limit):
-      self.init(
-        .refusalsNotTaken,
-        "Refused transactions that were not taken hold \(bytes) bytes; at most \(limit) are kept. "
-          + "Take them with takeRefusals.")
     case .quotaExceeded(let numbers):
       self.init(
         .quotaExceeded,

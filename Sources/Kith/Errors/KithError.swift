@@ -87,10 +87,6 @@ extension KithError.Code {
   public static let invalidPolicy = Self(description: "invalidPolicy")
   /// The account has as many stores as a node allows.
   public static let tooManyStores = Self(description: "tooManyStores")
-  /// The writes that no peer has received yet exceed a device's limit.
-  public static let tooManyDrafts = Self(description: "tooManyDrafts")
-  /// The refusals that the program has not taken exceed a device's limit.
-  public static let refusalsNotTaken = Self(description: "refusalsNotTaken")
   /// A key does not show the value that the write expects.
   public static let unexpectedValue = Self(description: "unexpectedValue")
   /// Others changed what a transaction read, at each of its tries.

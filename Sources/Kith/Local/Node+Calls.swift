@@ -47,12 +47,12 @@ extension Node: NodeAccess {
     case .history(let store, let key, let limit):
       guard let known = try existing(store)?.identifier else { return .history([]) }
       return .history(engine.history(of: known, key: key, limit: limit))
-    case .undo(let store, let key, let number):
+    case .undo(let store, let undo):
       guard let known = try existing(store)?.identifier,
-        let undone = try engine.acceptUndo(of: key, to: number, in: known, origin: origin)
+        let undone = try engine.accept(undo, in: known, origin: origin)
       else { return .history([]) }
       try await engine.awaitDurability(of: undone.write)
-      return .history([undone.past])
+      return .history(undone.past)
     case .acceptLoss(let store):
       guard let name = StoreIdentifier(store) else { break }
       engine.input(.acceptLoss(name))

@@ -134,14 +134,12 @@ extension NodeAccess {
     return values
   }
 
-  /// Writes a key's newest past value, or the one with a number; durable on return. Nil: there is
-  /// none, and nothing was written.
-  package func undo(
-    _ key: String, to number: UInt64?, in store: String
-  ) async throws(KithError) -> PastValue? {
-    let call = NodeCall.undo(store: store, key: key, to: number)
-    guard case .history(let values) = try await perform(call) else { throw .malformedControl }
-    return values.first
+  /// Writes past values; durable on return. Empty: none are kept, and nothing was written.
+  package func perform(_ undo: Undo, in store: String) async throws(KithError) -> [PastValue] {
+    guard case .history(let values) = try await perform(.undo(store: store, undo)) else {
+      throw .malformedControl
+    }
+    return values
   }
 
   /// Accepts that a damaged part of a store is lost; durable on return. If another device returns

@@ -27,9 +27,8 @@ package enum NodeCall: Codable, Sendable {
   case refusals(store: String, takingThrough: UInt64?)
   /// The values that a key, or any, showed before, newest first.
   case history(store: String, key: String?, limit: Int)
-  /// Writes the key's newest past value, or the one with a number. Answer: `history` with it, or
-  /// empty if there is none.
-  case undo(store: String, key: String, to: UInt64?)
+  /// Writes past values. Answer: `history` with them, or empty if none are kept.
+  case undo(store: String, Undo)
   case acceptLoss(store: String)
   case acceptTime
   /// The device's own carriers, then the account's.

@@ -341,12 +341,10 @@ final class RemoteNode: StoreService, NodeAccess {
       .commit(store: store.rawValue, operations: operations, expecting: expected))
   }
 
-  func undo(
-    _ key: String, to number: UInt64?, in store: StoreIdentifier
-  ) async throws(KithError) -> PastValue? {
-    let call = NodeCall.undo(store: store.rawValue, key: key, to: number)
+  func perform(_ undo: Undo, in store: StoreIdentifier) async throws(KithError) -> [PastValue] {
+    let call = NodeCall.undo(store: store.rawValue, undo)
     guard case .history(let values) = try await askDurably(call) else { throw .malformedControl }
-    return values.first
+    return values
   }
 
   /// Asks for a write, and waits until it is answered.

@@ -12,7 +12,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
   private struct State {
     var transport: Transport?
     var sessions: Set<SessionID> = []
-    var allowances: [SessionID: RecordAllowance] = [:]
+    var records: [SessionID: TokenBucket] = [:]
     var port: UInt16 = 0
     var keys: [EpochID: SharedPresharedKey] = [:]
     var strangers = 0
@@ -97,7 +97,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
     }
     let now = engine.clock().monotonicMilliseconds
     let isAllowed = state.withLock { state in
-      state.allowances[id, default: RecordAllowance(at: now)].take(inbound, at: now)
+      state.records[id, default: .ofRecords].take(inbound.recordCost, at: now)
     }
     guard isAllowed else {
       transport?.close(id, reason: .protocolViolation)
@@ -117,7 +117,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
   func sessionClosed(_ id: SessionID) {
     state.withLock { state in
       state.sessions.remove(id)
-      state.allowances[id] = nil
+      state.records[id] = nil
     }
     engine.input(.disconnected(id))
   }
@@ -244,7 +244,7 @@ final class PairingSession: PairingSessionOwner {
   fileprivate let channel: PairingChannel
   private let engine: Engine
   private let continuation: AsyncStream<Event>.Continuation
-  private let allowance: Mutex<RecordAllowance>
+  private let records = Mutex(TokenBucket.ofRecords)
   private let reason = Mutex<CloseReason?>(nil)
 
   fileprivate init(id: SessionID, channel: PairingChannel, engine: Engine) {
@@ -252,7 +252,6 @@ final class PairingSession: PairingSessionOwner {
     self.channel = channel
     self.engine = engine
     (events, continuation) = AsyncStream.makeStream()
-    allowance = Mutex(RecordAllowance(at: engine.clock().monotonicMilliseconds))
   }
 
   /// Begins the session, with a message that was already received.
@@ -275,7 +274,7 @@ final class PairingSession: PairingSessionOwner {
     engine.metrics.bytesReceived.increment(by: message.count)
     let now = engine.clock().monotonicMilliseconds
     guard let inbound = InboundMessage(decoding: message, account: engine.account),
-      allowance.withLock({ $0.take(inbound, at: now) })
+      records.withLock({ $0.take(inbound.recordCost, at: now) })
     else { return close(.protocolViolation) }
     engine.input(.received(id, inbound))
   }

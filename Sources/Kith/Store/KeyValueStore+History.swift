@@ -47,7 +47,31 @@ extension KeyValueStore {
   @discardableResult
   public func undo(_ key: String, to number: UInt64? = nil) async throws(KithError) -> PastValue? {
     try await awaitingService { service async throws(KithError) in
-      try await service.undo(key, to: number, in: identifier)
+      try await service.perform(.key(key, to: number), in: identifier).first
+    }
+  }
+
+  /// Makes all keys whose values ended together show those values again, in one transaction, and
+  /// returns once that survives a crash.
+  ///
+  /// So a commit of several keys is taken back whole. Values of it that the history no longer keeps
+  /// stay as they are.
+  ///
+  /// ```swift
+  /// if let last = try store.history(limit: 1).first {
+  ///   try await store.undo(transaction: last.transaction)
+  /// }
+  /// ```
+  ///
+  /// - Parameter number: The ``PastValue/transaction`` of the past values.
+  /// - Returns: The past values; a key whose value has none was removed. Empty if the history keeps
+  ///   none of them; then nothing has changed.
+  /// - Throws: ``KithError`` as ``undo(_:to:)-(String,_)`` does.
+  /// - Complexity: O(*n*) in the values that are kept.
+  @discardableResult
+  public func undo(transaction number: UInt64) async throws(KithError) -> [PastValue] {
+    try await awaitingService { service async throws(KithError) in
+      try await service.perform(.transaction(number), in: identifier)
     }
   }
 }

@@ -33,7 +33,8 @@ extension KeyValueStore {
 
   /// The transactions that were accepted but not published, oldest first.
   ///
-  /// They are kept, also after a crash, until ``takeRefusals(through:)``.
+  /// They are kept, also after a crash, until ``takeRefusals(through:)``. If a program never takes
+  /// them, the device keeps the newest.
   ///
   /// ```swift
   /// let refusals = try store.refusals

@@ -66,11 +66,8 @@ protocol StoreService: AnyObject, Sendable {
     of store: StoreIdentifier, key: String?, limit: Int
   ) throws(KithError) -> [PastValue]
 
-  /// Writes a key's newest past value, or the one with a number, as
-  /// ``writeDurably(_:_:expecting:)`` writes; nil if there is none.
-  func undo(
-    _ key: String, to number: UInt64?, in store: StoreIdentifier
-  ) async throws(KithError) -> PastValue?
+  /// Writes past values as ``writeDurably(_:_:expecting:)`` writes; empty if none are kept.
+  func perform(_ undo: Undo, in store: StoreIdentifier) async throws(KithError) -> [PastValue]
 
   func syncReport(of store: StoreIdentifier) throws(KithError) -> SyncReport
 
@@ -131,12 +128,8 @@ extension Engine: StoreService {
     read { $0.history(of: store, key: key.map { Key($0) }, limit: limit) }
   }
 
-  func undo(
-    _ key: String, to number: UInt64?, in store: StoreIdentifier
-  ) async throws(KithError) -> PastValue? {
-    guard let undone = try acceptUndo(of: key, to: number, in: store, origin: .owner) else {
-      return nil
-    }
+  func perform(_ undo: Undo, in store: StoreIdentifier) async throws(KithError) -> [PastValue] {
+    guard let undone = try accept(undo, in: store, origin: .owner) else { return [] }
     try await awaitDurability(of: undone.write)
     return undone.past
   }

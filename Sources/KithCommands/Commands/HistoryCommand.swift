@@ -44,40 +44,67 @@ struct UndoCommand: AsyncParsableCommand {
     abstract: "Make a key show again what it showed before.",
     discussion: """
       Writes the key's newest value of `kith history`, or removes the key if it was missing then. \
-      The other devices get the write as any other. A second undo takes back the first. Status 2 if \
-      no such value is kept.
+      With --transaction, all keys whose values ended together. The other devices get the write as \
+      any other. A second undo of the key takes back the first. Status 2 if no such value is kept.
       """)
 
   @Option(
     help: ArgumentHelp("The value of this number in kith history.", valueName: "number"))
   var to: UInt64?
 
+  @Option(
+    help: ArgumentHelp(
+      "Instead of a key: all values that ended with the value of this number.", valueName: "number")
+  )
+  var transaction: UInt64?
+
   @OptionGroup var store: StoreOptions
   @OptionGroup var options: CommonOptions
 
   @Argument(help: "The key.", completion: .pastKeys)
-  var key: String
+  var key: String?
+
+  func validate() throws {
+    guard (key == nil) != (transaction == nil), key != nil || to == nil else {
+      throw ValidationError("Give a key, or --transaction.")
+    }
+  }
 
   func run() async throws {
     let (name, past) = try await options.withNode { node in
       let name = try await store.existing(at: node)
-      return (name, try await node.undo(key, to: to, in: name))
+      if let key { return (name, try await node.perform(.key(key, to: to), in: name)) }
+      // Any number of the transaction names it.
+      let values = try await node.history(of: nil, in: name, limit: .max)
+      guard let named = values.first(where: { $0.number == transaction }) else {
+        return (name, [])
+      }
+      return (name, try await node.perform(.transaction(named.transaction), in: name))
     }
-    guard let past else {
-      let value = to.map { "past value \($0)" } ?? "past value"
+    guard !past.isEmpty else {
+      let number = (to ?? transaction).map { " \($0)" } ?? ""
+      let owner = key.map { " of \"\(Columns.printable($0, limit: 80))\"" } ?? ""
       throw CommandFailure(
         .notFound,
-        "nothing to undo: no \(value) of \"\(Columns.printable(key, limit: 80))\" is kept in the store "
+        "nothing to undo: no past value\(number)\(owner) is kept in the store "
           + "\"\(Columns.printable(name))\"; see: kith history")
     }
-    let document = Document.versioned([
+    let documents = past.map(Self.document)
+    let document: [String: Document?] =
+      key == nil ? ["values": .list(documents.map { .object($0) })] : documents[0]
+    try options.print(Document.versioned(document)) { style in
+      past.map { past in
+        let key = style(.strong, Columns.printable(past.key.text))
+        guard let value = past.value else { return "\(key) \(style(.warning, "removed"))" }
+        return "\(key) = \(Columns.printable(ValueText.text(value)))"
+      }.joined(separator: "\n")
+    }
+  }
+
+  private static func document(_ past: KeyValueStore.PastValue) -> [String: Document?] {
+    [
       "key": .string(past.key.text), "number": .int(past.number),
       "type": past.value.map { .string($0.typeName) }, "value": past.value.map { .value($0) },
-    ])
-    try options.print(document) { style in
-      let key = style(.strong, Columns.printable(past.key.text))
-      guard let value = past.value else { return "\(key) \(style(.warning, "removed"))" }
-      return "\(key) = \(Columns.printable(ValueText.text(value)))"
-    }
+    ]
   }
 }

@@ -86,7 +86,8 @@ struct UnshownCommand: AsyncParsableCommand {
     discussion: """
       Hidden writes of all devices stay, and show once they fit. Refused ones are transactions that \
       this device accepted offline, or before it signed in, and that did not fit later, or that \
-      wrote keys of the account. They are kept, with their values, until you clear them with --take.
+      wrote keys of the account. The newest are kept, with their values, until you clear them with \
+      --take.
       """)
 
   @Flag(help: "Clear the refused ones once printed.")

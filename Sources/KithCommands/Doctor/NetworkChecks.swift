@@ -11,7 +11,7 @@ struct NetworkCheck: Check {
   static let name = "network"
 
   func look(at target: DiagnosisTarget) -> [LinkInterface] {
-    LinkInterface.current().filter { !$0.isLoopback && !$0.subnets.isEmpty }
+    (LinkInterface.current() ?? []).filter { !$0.isLoopback && !$0.subnets.isEmpty }
   }
 
   func findings(_ interfaces: [LinkInterface], of target: DiagnosisTarget) -> [Finding] {

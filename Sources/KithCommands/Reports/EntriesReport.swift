@@ -137,8 +137,8 @@ struct HistoryReport: Sendable {
           .object([
             "endedBy": past.endedBy.map { .string($0.hex) },
             "endedMilliseconds": .int(past.endedMilliseconds), "key": .string(past.key.text),
-            "number": .int(past.number), "type": past.value.map { .string($0.typeName) },
-            "value": past.value.map { .value($0) },
+            "number": .int(past.number), "transaction": .int(past.transaction),
+            "type": past.value.map { .string($0.typeName) }, "value": past.value.map { .value($0) },
           ])
         }),
     ])

@@ -27,7 +27,6 @@ extension CommandFailure {
   private static func advice(_ code: KithError.Code) -> String {
     switch code {
     case .quotaExceeded: " See: kith ls -lS."
-    case .refusalsNotTaken: " On the command line: kith unshown --take."
     case .invalidName: " Give another with --name."
     case .unknownStore: " See: kith status."
     default: ""
@@ -54,7 +53,7 @@ extension CommandStatus {
     switch code {
     case .invalidKey, .valueTooLarge, .quotaExceeded, .unsupportedValue, .invalidStoreIdentifier,
       .invalidPolicy, .pairingCode, .declined, .recoveryKey, .invalidName, .notAMember,
-      .tooManyStores, .tooManyDrafts, .refusalsNotTaken, .revoked, .invalidDevice:
+      .tooManyStores, .revoked, .invalidDevice:
       self = .refused
     case .missing, .alreadyExists, .inUse, .unsafePermissions, .wrongFileType: self = .directory
     case .passphrase: self = .passphrase

@@ -10,13 +10,18 @@ struct Brought {
   private var pending: [StoreIdentifier: [ObjectBody.Part]] = [:]
   /// Parts that tell this device's state.
   private var told: [StoreIdentifier: [ObjectBody.Part]] = [:]
+  /// Stores with a part that is odd: a device may have put its state because of that, and would again.
+  private let odd: Set<StoreIdentifier>
   /// The latest versions of words, by the devices' short names.
   private(set) var said: [UInt64: Word.Version] = [:]
   private var generation: UInt8?
   /// Whether an object has this device's records.
   private(set) var hasRecords = false
 
-  init(_ reader: CarrierReader) { self.reader = reader }
+  init(_ reader: CarrierReader, odd: Set<StoreIdentifier> = []) {
+    self.reader = reader
+    self.odd = odd
+  }
 
   init(by objects: [CarrierObjects.Counted], _ reader: CarrierReader) {
     self.init(reader)
@@ -33,7 +38,7 @@ struct Brought {
     }
     said.merge(reader.said(by: object.body), uniquingKeysWith: max)
     generation = max(generation ?? 0, object.body.reading.generation)
-    hasRecords = hasRecords || object.body.rosterDigest == reader.rosterDigest
+    hasRecords = hasRecords || object.body.rosterDigest == reader.roster.digest
   }
 
   private mutating func add(_ part: ObjectBody.Part) {
@@ -78,22 +83,27 @@ struct Brought {
   /// Whether the objects bring all that another object has. `opensForAll`: objects have the records
   /// and boxes.
   ///
+  /// This device must cover it too: of a state that it cannot have, because it refuses an author, it
+  /// does not know whether somebody needs to hear it.
+  ///
   /// This device's own data of limits that it had before is brought under those that it has now:
   /// devices with the old ones get nothing of it in a session either.
   func bring(_ body: ObjectBody, opensForAll: Bool) -> Bool {
     let hasParts = body.parts.allSatisfy { part in
       guard let own = reader.stores[part.store],
-        own.policy == part.have.policy || body.author == reader.device, reaches(part)
+        own.policy == part.have.policy || body.author == reader.device, reaches(part),
+        reader.covers(part.have.vector, of: part.store)
       else { return false }
-      return !own.isTold(by: part)
-        || tells(part.store, fromNothing: part.isFromNothing, isBelow: part.have.isBelow)
+      guard own.isTold(by: part) else { return true }
+      return !(part.isFromNothing && odd.contains(part.store))
+        && tells(part.store, fromNothing: part.isFromNothing, isBelow: part.have.isBelow)
     }
     let hasWords = reader.said(by: body).allSatisfy { device, version in
       said[device].map { $0 >= version } == true
     }
     let hasRecords =
       body.rosterDigest == nil
-      || (body.rosterDigest == reader.rosterDigest ? self.hasRecords : opensForAll)
+      || (body.rosterDigest == reader.roster.digest ? self.hasRecords : opensForAll)
     let isNewest = body.reading.generation >= reader.timeKeeper.generation
     return hasParts && hasWords && hasRecords && (!isNewest || hasGeneration)
   }

@@ -45,7 +45,7 @@ struct Carrier: Sendable {
   var objects = CarrierObjects()
   /// Bounded by ``Limits/waitingObjectBytes`` between turns. The others are got again.
   private(set) var waiting: [ObjectName: Waiting] = [:]
-  /// The ``CarrierReader/circumstances`` by which objects were last taken in.
+  /// The ``CarrierReader/circumstances`` by which objects were last taken in; nil: by several.
   private var circumstances: Digest256?
   var phase = Phase.idle
   /// Nil until the shell attaches it.
@@ -94,18 +94,26 @@ struct Carrier: Sendable {
   ) -> Bool {
     guard case .listing = phase else { return false }
     listedMilliseconds = reader.now.wallMilliseconds
+    // One that changed its size is not what was read.
+    waiting = waiting.filter { name, _ in
+      listing[name].map { $0 == objects[name]?.bytes } ?? true
+    }
     objects.compare(with: listing, reader)
     objects.meet(listing, keys, reader)
     waiting = waiting.filter { objects[$0.key]?.state == .unread }
     if circumstances != reader.circumstances { _ = readAgain() }
     circumstances = reader.circumstances
-    phase = .getting(Getting(listing: listing, rosterDigest: reader.rosterDigest))
+    phase = .getting(Getting(listing: listing, rosterDigest: reader.roster.digest))
     return true
   }
 
-  /// Objects that were not taken in whole may be now.
+  /// Objects that were not taken in whole may be now. Returns those to be got again.
   private mutating func readAgain() -> Set<ObjectName> {
     var names: Set<ObjectName> = []
+    for (name, object) in waiting where !object.without.isEmpty {
+      waiting[name]?.done.subtract(object.without)
+      waiting[name]?.without = []
+    }
     for (name, object) in objects.known {
       switch object.state {
       case .foreign: objects[name]?.state = .foreign(isDue: true)
@@ -121,9 +129,9 @@ struct Carrier: Sendable {
   mutating func nextGets(_ reader: CarrierReader) -> [ObjectName] {
     guard case .getting(var getting) = phase else { return [] }
     settle(reader)
-    if getting.rosterDigest != reader.rosterDigest {
+    if getting.rosterDigest != reader.roster.digest {
       // The records inside may open objects that came before them.
-      getting.rosterDigest = reader.rosterDigest
+      getting.rosterDigest = reader.roster.digest
       getting.tried.subtract(readAgain())
     }
     var names: [ObjectName] = []
@@ -229,10 +237,15 @@ struct Carrier: Sendable {
   }
 
   /// A part was taken in, or left out.
-  mutating func took(_ part: ObjectBody.Part, of name: ObjectName, isWhole: Bool) {
+  mutating func took(
+    _ part: ObjectBody.Part, of name: ObjectName, isWhole: Bool, _ reader: CarrierReader
+  ) {
     waiting[name]?.done.insert(part.store)
-    if !isWhole { waiting[name]?.without.insert(part.store) }
     hasNews = true
+    guard !isWhole else { return }
+    waiting[name]?.without.insert(part.store)
+    // Limits that changed since the listing may be as they were at the next one.
+    if circumstances != reader.circumstances { circumstances = nil }
   }
 
   /// All asked for have come: of those that cannot be taken in yet, some wait in memory.

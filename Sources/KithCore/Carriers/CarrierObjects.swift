@@ -178,11 +178,12 @@ struct CarrierObjects: Sendable {
       case .unread, .foreign: break
       }
     }
-    var later = Brought(reader.keepingAll)
+    let odd = counting(for: reader).flatMap(\.parts).filter(reader.isOdd).map(\.store)
+    var later = Brought(reader.keepingAll, odd: Set(odd))
     let counting = counting(for: reader, .old)
     var rest = counting[...]
     // Without the epoch's boxes, members that lack it cannot open what would replace an old object.
-    let opensForAll = counting.contains { $0.body.rosterDigest == reader.rosterDigest }
+    let opensForAll = counting.contains { $0.body.rosterDigest == reader.roster.digest }
     candidates.sort { $1.rank < $0.rank }
     for (rank, body) in candidates where body.epoch == reader.epoch?.id {
       while let next = rest.first, rank < next.rank {

@@ -26,7 +26,10 @@ struct CarrierPlan {
           || all.tells(store) && !all.tells(store, isBelow: own.horizon.isBelow)
       }
     if !isLacking {
-      let untold = stores.contains { !all.tells($0.key, isBelow: $0.value.horizon.isBelow) }
+      // No device that keeps what this one refuses has its state, or keeps an object for it.
+      let untold = stores.contains { store, own in
+        own.refused.isEmpty && !all.tells(store, isBelow: own.horizon.isBelow)
+      }
       let unsaid = words.filter { all.lacks($0, of: reader) }
       guard
         mayTell && (untold || !unsaid.isEmpty)

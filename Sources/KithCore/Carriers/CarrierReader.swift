@@ -21,7 +21,6 @@ struct CarrierReader {
   let device: DeviceID
   var stores: [StoreIdentifier: Own]
   let roster: Roster
-  let rosterDigest: Digest256
   /// The newest epoch; nil: none is open.
   let epoch: EpochKeys?
   let timeKeeper: TimeKeeper
@@ -37,7 +36,7 @@ struct CarrierReader {
   /// decide whether it can be taken in whole.
   var circumstances: Digest256 {
     var hasher = Blake2b.Hasher()
-    hasher.update(rosterDigest)
+    hasher.update(roster.digest)
     for (store, own) in stores.sorted(by: { $0.key < $1.key }) {
       hasher.update(Blake2b.digest256(Array(store.rawValue.utf8)))
       let policy = own.policy
@@ -92,7 +91,7 @@ struct CarrierReader {
   /// Whether a part has the same vector as this device and another digest: one of them lacks
   /// something that it covers.
   func isOdd(_ part: ObjectBody.Part) -> Bool {
-    isRepair(part) && covers(part.have.vector, of: part.store)
+    isRepair(part) && part.have.vector == stores[part.store]?.vector
   }
 
   /// Whether a part's author covered all that this device covers, and has another state. So what

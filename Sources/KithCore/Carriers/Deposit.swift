@@ -114,7 +114,7 @@ struct Deposit: Sendable {
     if objects.isEmpty {
       body.words = words
       if hasRecords {
-        body.rosterDigest = reader.rosterDigest
+        body.rosterDigest = reader.roster.digest
         records = author.records
         let recipients = reader.roster.sortedMembers.map(\.boxKey) + [author.carrierKeys.recovery]
         boxes = recipients.compactMap { newest.sealed(to: $0, entropy: &entropy) }

@@ -3,7 +3,7 @@ extension ChangeSetLog {
 
   /// Whether data of withheld chains is kept.
   var holdsWithheld: Bool {
-    !withheld.isEmpty && chains.keys.contains { withheld.contains($0.device) }
+    withheld.contains { incarnations[$0] != nil }
   }
 
   mutating func dropWithheld(in store: StoreIdentifier) -> [Mutation] {

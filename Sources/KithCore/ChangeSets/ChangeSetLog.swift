@@ -13,6 +13,10 @@ struct ChangeSetLog {
   }
 
   private(set) var chains: [ChainID: Chain] = [:]
+  /// Those of each device with a chain.
+  private(set) var incarnations: [DeviceID: Set<Incarnation>] = [:]
+  /// The covered sequence of each chain that is not withheld.
+  private(set) var vector: [ChainID: UInt64] = [:]
   private(set) var changeSets: [ChangeSetReference: KeptChangeSet] = [:]
   /// Bytes kept, by author.
   private(set) var weights = AuthorWeights()
@@ -22,12 +26,6 @@ struct ChangeSetLog {
   private(set) var withheld: Set<DeviceID> = []
   /// The coverage of chains when damage was found, until they are covered so far again.
   private(set) var lost: [ChainID: UInt64] = [:]
-
-  /// The covered sequence of each chain that is not withheld.
-  var vector: [ChainID: UInt64] {
-    let vector = chains.compactMapValues { $0.covered > 0 ? $0.covered : nil }
-    return withheld.isEmpty ? vector : vector.filter { !withheld.contains($0.key.device) }
-  }
 
   /// An entry of the vector, with the latest publishing clock of the chain's newest header.
   struct Published {
@@ -60,7 +58,10 @@ struct ChangeSetLog {
     chains.values.contains { $0.received > $0.covered } || holdsWithheld
   }
 
-  mutating func withhold(_ devices: Set<DeviceID>) { withheld.formUnion(devices) }
+  mutating func withhold(_ devices: Set<DeviceID>) {
+    withheld.formUnion(devices)
+    vector = vector.filter { !withheld.contains($0.key.device) }
+  }
 
   func isCovered(_ header: ChangeSetHeader) -> Bool {
     header.sequence <= chains[header.chain]?.covered ?? 0
@@ -81,7 +82,7 @@ struct ChangeSetLog {
     let reference = changeSet.reference
     let id = changeSet.header.chain
     let previous = chains[id]?.received ?? 0
-    chains[id, default: Chain()].received = max(previous, reference.sequence)
+    receive(id, through: reference.sequence)
     chains[id]?.kept[reference.sequence, default: []].append(reference.digest)
     let kept = KeptChangeSet(changeSet)
     changeSets[reference] = kept
@@ -93,23 +94,30 @@ struct ChangeSetLog {
     }
   }
 
+  private mutating func receive(_ id: ChainID, through sequence: UInt64) {
+    incarnations[id.device, default: []].insert(id.incarnation)
+    chains[id, default: Chain()].received = max(chains[id]?.received ?? 0, sequence)
+  }
+
+  private mutating func setCovered(_ id: ChainID, _ covered: UInt64) {
+    chains[id]?.covered = covered
+    vector[id] = covered > 0 && !withheld.contains(id.device) ? covered : nil
+  }
+
   /// Covers a chain up to a sequence, limited by received headers. Returns the covered sequence if
   /// it rose.
   mutating func cover(_ id: ChainID, through sequence: UInt64) -> UInt64? {
-    guard var chain = chains[id], !withheld.contains(id.device) else { return nil }
+    guard let chain = chains[id], !withheld.contains(id.device) else { return nil }
     let believed = min(sequence, chain.received)
     guard believed > chain.covered else { return nil }
-    chain.covered = believed
-    chains[id] = chain
+    setCovered(id, believed)
     return believed
   }
 
   mutating func restore(_ id: ChainID, covered: UInt64) {
-    var chain = chains[id] ?? Chain()
-    chain.covered = covered
     // Only damage loses the newest header; its sequence is not given again.
-    chain.received = max(chain.received, covered)
-    chains[id] = chain
+    receive(id, through: covered)
+    setCovered(id, covered)
   }
 
   // MARK: Damage
@@ -121,7 +129,7 @@ struct ChangeSetLog {
   mutating func restore(_ id: ChainID, lost covered: UInt64) {
     lost[id] = max(covered, lost[id] ?? 0)
     // Its sequences are not given again.
-    chains[id, default: Chain()].received = max(chains[id]?.received ?? 0, covered)
+    receive(id, through: covered)
   }
 
   /// Handles damage to an unknown chain: covers nothing, so everything is requested again.
@@ -129,7 +137,7 @@ struct ChangeSetLog {
     var mutations: [Mutation] = []
     for (id, covered) in vector.sorted(by: { $0.key < $1.key }) {
       restore(id, lost: covered)
-      chains[id]?.covered = 0
+      setCovered(id, 0)
       mutations += [
         .put(.store(store, .lost(id)), (lost[id] ?? covered).row),
         .remove(.store(store, .vector(id))),
@@ -183,7 +191,10 @@ struct ChangeSetLog {
       mutations += reference.keys(changeSet.indices, in: store).map { .remove($0) }
     }
     for chain in chains.keys.sorted() where isDropped(chain) {
+      setCovered(chain, 0)
       chains[chain] = nil
+      incarnations[chain.device]?.remove(chain.incarnation)
+      if incarnations[chain.device]?.isEmpty == true { incarnations[chain.device] = nil }
       mutations.append(.remove(.store(store, .vector(chain))))
       if lost.removeValue(forKey: chain) != nil {
         mutations.append(.remove(.store(store, .lost(chain))))

@@ -208,6 +208,9 @@ struct Coverage {
     }
   }
 
+  /// Whether there is no other member.
+  var isAlone: Bool { members.values.allSatisfy { $0 == device } }
+
   /// Whether each other member is known to be below the horizon, so that none can say what was
   /// removed.
   func areOthersBelow(in store: StoreIdentifier) -> Bool {

@@ -30,8 +30,7 @@ package struct BeaconJudge: Sendable {
 
   private let account: AccountID
   private let device: DeviceID
-  private var bucket = TokenBucket(
-    tokens: 2 * Limits.beaconWorkPerSecond, perSecond: Limits.beaconWorkPerSecond)
+  private var bucket = TokenBucket(2 * Limits.beaconWorkPerSecond, per: 2_000)
   /// The boots of each device, the one heard last at the end.
   private var boots: [DeviceID: [Boot]] = [:]
 

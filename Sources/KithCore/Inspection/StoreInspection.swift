@@ -23,27 +23,20 @@ package struct StoreInspection: Sendable {
     }
   }
 
-  /// An unpublished local transaction.
-  package struct Draft: Hashable, Sendable {
-    package var ordinal: UInt64
-    package var clock: HybridTime
-    package var operations: [Operation]
-  }
-
   package var policy: Policy
   /// Newest first: one, or two with a runner-up.
   package var slots: [Key: [Kept]] = [:]
   /// The entries that the drafts would publish now.
   package var drafted: [Key: Entry] = [:]
   package var shown: [Key: Shown] = [:]
-  package var drafts: [Draft] = []
+  /// What later writes left of each transaction that is not published.
+  package var drafts: [LocalWrite] = []
   /// Each chain's covered sequence.
   package var covered: [ChainID: UInt64] = [:]
   /// Each chain's highest sequence of a signed header received.
   package var received: [ChainID: UInt64] = [:]
   package var changeSets: Set<ChangeSetReference> = []
   package var weights: [DeviceID: Int] = [:]
-  package var draftBytes = 0
   package var refusalBytes = 0
   package var historyBytes = 0
   package var quarantined = 0

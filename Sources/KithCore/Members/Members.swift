@@ -211,8 +211,9 @@ extension Members {
   struct Duties {
     /// When to look for duties again, by the monotonic clock.
     fileprivate(set) var dueAt: UInt64?
-    /// Monotonic times, within an hour, at which epochs were made because of a leak.
-    fileprivate var madeBecauseOfLeaks: [UInt64] = []
+    /// Of epochs because of a leak.
+    fileprivate var leaks = TokenBucket(
+      Limits.epochsBecauseOfLeaks, per: Limits.leakMilliseconds)
     /// Whether the roster has no space for the lockboxes made last; until others' records come.
     fileprivate var hasNoRoomForLockboxes = false
   }
@@ -268,12 +269,10 @@ extension Members {
   /// would cause epochs without end; after a few, the newest stays in use.
   private mutating func mayMakeEpoch(at now: UInt64) -> Bool {
     guard keyring.isNewestLeaked else { return true }
-    duties.madeBecauseOfLeaks.removeAll { $0 + Limits.leakWindowMilliseconds <= now }
-    guard duties.madeBecauseOfLeaks.count < Limits.epochsBecauseOfLeaks else {
+    guard duties.leaks.take(at: now) else {
       keyring.goOn(despite: roster.membership.revoked, in: roster)
       return false
     }
-    duties.madeBecauseOfLeaks.append(now)
     return true
   }
 }

@@ -111,22 +111,4 @@ extension Roster {
 
   /// Revoked ids never return.
   package func isRevoked(_ device: DeviceID) -> Bool { membership.revoked.contains(device) }
-
-  /// The digest that handshakes compare, over the account and ``records``.
-  ///
-  /// - Complexity: O(*r*).
-  package var digest: Digest256 {
-    var hasher = Blake2b.Hasher()
-    hasher.update(Array("kith roster v1".utf8) + [0])
-    hasher.update(account.digest)
-    for record in records {
-      hasher.update(record.id)
-      hasher.update([UInt8(truncatingIfNeeded: record.signatures.count)])
-      for signature in record.signatures {
-        hasher.update(signature.signer)
-        hasher.update(signature.signature)
-      }
-    }
-    return hasher.digest256()
-  }
 }

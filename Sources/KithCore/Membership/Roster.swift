@@ -20,8 +20,12 @@ package struct Roster: Sendable {
   /// The kept records with the signatures that count, ascending by id: stored, sent and digested.
   package private(set) var records: [Record] = []
 
+  /// The digest that handshakes compare, over the account and ``records``.
+  package private(set) var digest: Digest256
+
   package init(account: AccountID) {
     self.account = account
+    digest = Self.digest(of: [], in: account)
   }
 
   /// The number of records without a known signer, or without a place.
@@ -119,6 +123,22 @@ package struct Roster: Sendable {
       heldBackBytes += record.body.count
     }
     records = selection.kept.map(counting)
+    digest = Self.digest(of: records, in: account)
+  }
+
+  private static func digest(of records: [Record], in account: AccountID) -> Digest256 {
+    var hasher = Blake2b.Hasher()
+    hasher.update(Array("kith roster v1".utf8) + [0])
+    hasher.update(account.digest)
+    for record in records {
+      hasher.update(record.id)
+      hasher.update([UInt8(truncatingIfNeeded: record.signatures.count)])
+      for signature in record.signatures {
+        hasher.update(signature.signer)
+        hasher.update(signature.signature)
+      }
+    }
+    return hasher.digest256()
   }
 
   /// Chooses the records to keep, and drops excess ones without a known signer.

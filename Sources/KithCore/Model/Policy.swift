@@ -40,6 +40,22 @@ public struct Policy: Codable, Hashable, Sendable {
   }
 }
 
+/// The bytes and keys that a store shows, and its limits.
+public struct Usage: Codable, Hashable, Sendable {
+  /// The encoded bytes of the values shown.
+  public var bytes: Int
+  /// The number of keys shown.
+  public var keys: Int
+  /// The limits.
+  public var policy: Policy
+
+  package init(bytes: Int, keys: Int, policy: Policy) {
+    self.bytes = bytes
+    self.keys = keys
+    self.policy = policy
+  }
+}
+
 extension Policy {
   package var row: [UInt8] { [totalBytes, keys, keyBytes, valueBytes].flatMap { UInt64($0).row } }
 

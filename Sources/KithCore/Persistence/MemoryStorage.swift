@@ -47,12 +47,15 @@ package final class MemoryStorage: ReplicaStorage {
 
   /// - Complexity: O(*n*).
   package func commit(
-    _ mutations: [Mutation], written: @Sendable () -> Void
+    _ mutations: [Mutation], written: @Sendable () -> Bool
   ) throws(StorageError) {
     if let failure = state.withLock({ $0.failure.take() }) { throw failure }
-    written()
+    let isTold = written()
     let failure = state.withLock { state -> StorageError? in
-      if let failure = state.syncFailure.take() { return failure }
+      if let failure = state.syncFailure.take() {
+        state.isCopy = state.isCopy || isTold
+        return failure
+      }
       state.commits += 1
       for mutation in mutations {
         state.snapshot.apply(mutation)

@@ -41,7 +41,7 @@ package enum StoreRowKey: Hashable, Sendable {
   case changeSet(ChangeSetReference)
   /// A sealed entry of a change set, by its index.
   case entry(ChangeSetReference, UInt32)
-  /// A draft, by its ordinal.
+  /// A draft, by the number of its row.
   case draft(UInt64)
   /// A refusal, by its number.
   case refusal(UInt64)

@@ -53,7 +53,7 @@ package struct StoredStore: Hashable, Sendable {
   package var loss: StoreLoss?
   package var horizon = Horizon()
   package var changeSets: [ChangeSetReference: StoredChangeSet] = [:]
-  /// By ordinal, as the core encodes them.
+  /// By number, as the core encodes them.
   package var drafts: [UInt64: [UInt8]] = [:]
   /// By number; encoded like drafts.
   package var refusals: [UInt64: [UInt8]] = [:]
@@ -168,7 +168,7 @@ extension StoredStore {
       case .changeSet(let reference):
         changeSets[reference].flatMap { $0.header.isEmpty ? nil : $0.row }
       case .entry(let reference, let index): changeSets[reference]?.entries[index]
-      case .draft(let ordinal): drafts[ordinal]
+      case .draft(let number): drafts[number]
       case .refusal(let number): refusals[number]
       case .pastValue(let number): pastValues[number]
       }
@@ -186,7 +186,7 @@ extension StoredStore {
         let row = newValue.flatMap(StoredChangeSet.init(row:))
         change(reference) { ($0.header, $0.signature) = (row?.header ?? [], row?.signature ?? []) }
       case .entry(let reference, let index): change(reference) { $0.entries[index] = newValue }
-      case .draft(let ordinal): drafts[ordinal] = newValue
+      case .draft(let number): drafts[number] = newValue
       case .refusal(let number): refusals[number] = newValue
       case .pastValue(let number): pastValues[number] = newValue
       }

@@ -39,11 +39,11 @@ struct EarlySending: Sendable {
   /// Whether batches of other devices may be relayed early.
   var relays: Bool { boot != nil }
 
-  /// Returns whether peers may have change sets that the disk lost: the host ended, or `hasLost`
-  /// because a sync failed.
-  mutating func start(in boot: BootID?, hasLost: Bool) -> Bool {
+  /// Returns whether peers may have change sets that the disk lost, because the host ended or a sync
+  /// failed.
+  mutating func start(in boot: BootID?, isCopy: Bool) -> Bool {
     self.boot = boot
-    return mark != nil && (mark != boot || hasLost)
+    return mark != nil && (mark != boot || isCopy)
   }
 
   /// Whether a batch may go early. If it may not yet, because the mark has to be durable before,

@@ -101,6 +101,21 @@ package struct ViewChange: Hashable, Sendable {
   }
 }
 
+/// Why the values that a store shows changed (`Docs/Protocol/drafts.md`).
+public enum ChangeReason: String, Hashable, Sendable, CaseIterable {
+  /// This program wrote. Only sequences that ask for own writes contain it.
+  case ownWrite
+  /// Another device or program wrote, or a write of this program was undone because it did not
+  /// become durable.
+  case externalChange
+  /// Joining or signing in brought the account's data.
+  case initialSyncChange
+  /// The quota changed the shown values, or refused a draft.
+  case quotaViolationChange
+  /// The store now belongs to another account.
+  case accountChange
+}
+
 /// Why a store was not opened (`Docs/CommandLine.md`).
 package enum OpenError: Error, Hashable, Sendable {
   /// Negative, or above ``Policy/maximum``.
@@ -116,12 +131,27 @@ package enum WriteError: Error, Hashable, Sendable {
   /// Empty, or longer than the policy allows.
   case invalidKey(key: String, bytes: Int, limit: Int)
   case valueTooLarge(key: String, bytes: Int, limit: Int)
-  /// Removals are still accepted. Drafts are published once a peer is met.
-  case tooManyDrafts(bytes: Int, limit: Int)
-  /// The program must first take refusals; removals are still accepted.
-  case refusalsNotTaken(bytes: Int, limit: Int)
   /// Not all values would be shown.
   case quotaExceeded(QuotaNumbers)
+}
+
+/// The numbers of a quota refusal.
+package struct QuotaNumbers: Hashable, Sendable {
+  /// Bytes shown if the write were accepted.
+  package var askedBytes: Int
+  /// The most bytes.
+  package var limitBytes: Int
+  /// Keys shown if the write were accepted.
+  package var askedKeys: Int
+  /// The most keys.
+  package var limitKeys: Int
+
+  package init(askedBytes: Int, limitBytes: Int, askedKeys: Int, limitKeys: Int) {
+    self.askedBytes = askedBytes
+    self.limitBytes = limitBytes
+    self.askedKeys = askedKeys
+    self.limitKeys = limitKeys
+  }
 }
 
 /// For operators; never holds a key or a value.

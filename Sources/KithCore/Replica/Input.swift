@@ -31,9 +31,9 @@ package struct Operation: Codable, Hashable, Sendable {
   }
 }
 
-/// A transaction written while nobody was signed in.
+/// A local transaction that is not published; one written while nobody was signed in is adopted.
 package struct LocalWrite: Codable, Hashable, Sendable {
-  /// By the clock of the local stores, later than the write before.
+  /// The clock of its stamp. Before adoption, of the local stores' clock.
   package var clock: HybridTime
   package var operations: [Operation]
 
@@ -97,9 +97,9 @@ package struct SessionPeer: Hashable, Sendable {
 /// An event for a replica.
 package enum Input: Sendable {
   /// The first input, given once. `isCopy`: the database's file or machine is not the one on which
-  /// it was made (`Docs/Protocol.md`, "Copies"). `boot`: the run of the host; nil: unknown, so nothing
-  /// is sent early. `hasLost`: messages went out whose commit failed then.
-  case start(isCopy: Bool, boot: BootID? = nil, hasLost: Bool = false)
+  /// it was made (`Docs/Protocol.md`, "Copies"), or a sync failed (``ReplicaStorage/isCopy``). `boot`:
+  /// the run of the host; nil: unknown, so nothing is sent early.
+  case start(isCopy: Bool, boot: BootID? = nil)
   /// Whether the kernel calls the clock synchronised (`adjtimex`), and whether hardware keeps the
   /// time while the host is off.
   case clockStatus(isSynchronised: Bool, hasHardware: Bool = true)

@@ -103,7 +103,7 @@ extension Replica {
       stores: stores.reduce(into: [:]) { own, store in
         own[store.key] = CarrierReader.Own(store.value, digests[store.key])
       },
-      roster: roster, rosterDigest: roster.digest, epoch: keyring.current,
+      roster: roster, epoch: keyring.current,
       timeKeeper: timeKeeper, isWithholding: holdsWithheld)
   }
 
@@ -156,10 +156,11 @@ extension Replica {
       case .part(let name, let part, let object, let isComplete):
         adopt([part.have])
         let isWhole = take(part, of: object, isComplete: isComplete, reader)
-        carriers[id]?.took(part, of: name, isWhole: isWhole)
-        guard var store = stores[part.store] else { continue }
-        reader.stores[part.store] = CarrierReader.Own(store, store.digest())
-        stores[part.store] = store
+        if var store = stores[part.store] {
+          reader.stores[part.store] = CarrierReader.Own(store, store.digest())
+          stores[part.store] = store
+        }
+        carriers[id]?.took(part, of: name, isWhole: isWhole, reader)
       }
     }
   }
@@ -273,6 +274,7 @@ extension Replica {
   }
 
   private mutating func endTurn(_ id: CarrierID) {
+    leaveBelowIfAlone()
     let reader = carrierReader()
     compareStates(on: id, reader)
     let hasDrafts = stores.values.contains { !$0.drafts.isEmpty }

@@ -122,6 +122,16 @@ extension Replica {
     carryOut(StoreOutcome(mutations: mutations, hasProgress: !mutations.isEmpty), in: [])
   }
 
+  /// Without other members nobody is left that could say what was removed.
+  mutating func leaveBelowIfAlone() {
+    guard coverage.isAlone else { return }
+    var mutations: [Mutation] = []
+    for identifier in stores.keys.sorted() {
+      mutations += stores[identifier]?.leaveBelow() ?? []
+    }
+    carryOut(StoreOutcome(mutations: mutations, hasProgress: !mutations.isEmpty), in: [])
+  }
+
   // MARK: Left behind
 
   mutating func lookForLeftBehind() {

@@ -8,6 +8,13 @@ extension Replica {
     stores[identifier]?.history?.newest(limit, of: key, at: now.wallMilliseconds) ?? []
   }
 
+  /// The past values that an undo of a store writes.
+  ///
+  /// - Complexity: O(*n*) in the values kept.
+  package func pastValues(for undo: Undo, of identifier: StoreIdentifier) -> [PastValue] {
+    stores[identifier]?.history?.values(for: undo, at: now.wallMilliseconds) ?? []
+  }
+
   mutating func keepHistory(_ keeps: Bool) {
     guard keeps != keepsHistory else { return }
     keepsHistory = keeps

@@ -19,14 +19,11 @@ extension Replica {
     }
     seen.drafted = store.state.drafted.mapValues(\.entry)
     seen.shown = store.state.shown.mapValues { .init(step: $0.step, value: $0.value) }
-    seen.drafts = store.drafts.drafts.map {
-      .init(ordinal: $0.ordinal, clock: $0.clock, operations: $0.operations)
-    }
+    seen.drafts = store.drafts.transactions
     seen.covered = store.log.vector
     seen.received = store.log.chains.mapValues(\.received)
     seen.changeSets = Set(store.log.changeSets.keys)
     seen.weights = store.log.weights.byAuthor
-    seen.draftBytes = store.drafts.bytes
     seen.refusalBytes = store.refusals.bytes
     seen.historyBytes = store.history?.bytes ?? 0
     seen.quarantined = store.quarantined
@@ -61,10 +58,8 @@ extension Replica {
 
   package var hybridClock: HybridTime { clock.latest }
 
-  package func draftClocks(of identifier: StoreIdentifier) -> [UInt64: HybridTime] {
-    let drafts = stores[identifier]?.drafts.drafts ?? []
-    return Dictionary(
-      drafts.map { ($0.ordinal, $0.clock) }, uniquingKeysWith: { _, last in last })
+  package func draftClocks(of identifier: StoreIdentifier) -> [Key: HybridTime] {
+    stores[identifier]?.drafts.byKey.mapValues(\.clock) ?? [:]
   }
 
   /// Ascending by number, also expired values.

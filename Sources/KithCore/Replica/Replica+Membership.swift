@@ -63,6 +63,7 @@ extension Replica {
     if isRevoked { for id in links.keys.sorted() { end(id, .revoked) } }
     recogniseStrangers()
     scheduleDuties()
+    leaveBelowIfAlone()
     sendHaves(except: source)
     effects.append(.progress)
   }

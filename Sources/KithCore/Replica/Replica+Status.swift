@@ -174,7 +174,7 @@ extension Replica {
     status.digest = store.digest().hex
     stores[identifier] = store
     status.hiddenKeys = store.state.hiddenKeys.count
-    status.drafts = store.drafts.drafts.count
+    status.drafts = store.drafts.count
     status.refusals = store.refusals.refusals.count
     status.removals = store.state.removals.count
     status.removalsUnseenBy = removalsUnseen(in: store)

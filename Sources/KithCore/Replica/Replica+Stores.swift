@@ -90,9 +90,8 @@ extension Replica {
   mutating func adopt(_ id: WriteID, _ identifier: StoreIdentifier, _ writes: [LocalWrite]) {
     guard !isRevoked else { return effects.append(.refused(id, .revoked)) }
     let author = keys.id
-    let isAlone = !roster.sortedMembers.contains { $0.device != author }
     let outcome = stores[identifier]?.adopt(
-      writes, author: author, isAlone: isAlone, clock: &timeKeeper)
+      writes, author: author, isAlone: coverage.isAlone, clock: &timeKeeper)
     guard let outcome else { return effects.append(.refused(id, .unknownStore(identifier))) }
     carryOut(outcome, in: [identifier])
     accept(id, identifier)

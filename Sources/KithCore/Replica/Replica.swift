@@ -128,8 +128,7 @@ package struct Replica: Sendable {
     default: break
     }
     switch input {
-    case .start(let isCopy, let boot, let hasLost):
-      start(isCopy: isCopy, in: boot, hasLost: hasLost)
+    case .start(let isCopy, let boot): start(isCopy: isCopy, in: boot)
     case .clockStatus(let isSynchronised, let hasHardware):
       setClockStatus(isSynchronised: isSynchronised, hasHardware: hasHardware)
     case .acceptTime: healIfAhead(isAccepted: true)
@@ -204,9 +203,9 @@ package struct Replica: Sendable {
 
   // MARK: Start
 
-  private mutating func start(isCopy: Bool, in boot: BootID?, hasLost: Bool) {
+  private mutating func start(isCopy: Bool, in boot: BootID?) {
     let isParted = dropDamage()
-    let isUnclean = earlySending.start(in: boot, hasLost: hasLost)
+    let isUnclean = earlySending.start(in: boot, isCopy: isCopy)
     if isUnclean { timeKeeper.skipEarlySends() }
     if isCopy || isParted || incarnations.current == nil {
       takeNewIncarnation()
@@ -224,12 +223,9 @@ package struct Replica: Sendable {
   /// Whether this device has used up its incarnations, and publishes no more.
   package var isBarren: Bool { incarnations.areSpent(usedIncarnations) }
 
+  /// - Complexity: O(*s*) in the stores.
   var usedIncarnations: Set<Incarnation> {
-    var used = Set<Incarnation>()
-    for store in stores.values {
-      used.formUnion(store.log.chains.keys.filter { $0.device == keys.id }.map(\.incarnation))
-    }
-    return used
+    stores.values.reduce(into: []) { $0.formUnion($1.log.incarnations[keys.id] ?? []) }
   }
 
   /// This device runs, or ran, in another process.
@@ -238,7 +234,7 @@ package struct Replica: Sendable {
     takeNewIncarnation()
   }
 
-  /// `isReported`: the operator has to know, because the directory was copied.
+  /// `isReported`: the operator has to know, because the directory was copied or the disk failed.
   mutating func takeNewIncarnation(isReported: Bool = true) {
     let fresh = drawIncarnation()
     let taken = incarnations.take(fresh, used: usedIncarnations)

@@ -41,19 +41,16 @@ extension Shell {
     guard case .round(let writes) = out.take() else { preconditionFailure("no round is out") }
     let isRecovery = health.problem != nil
     health = .sound
-    hasLostSent = false
     return Aftermath(settled: settle(writes, .success(())), turn: isRecovery ? .recovered : nil)
   }
 
   /// The work failed: no waiting effect has happened or will. All open writes fail, but only once
   /// the next replica shows what is durable, or cannot be made. `isCommitted`: the round was
-  /// committed, but reading the data that it sends failed. `isSent`: ``Round/written`` was carried
-  /// out.
+  /// committed, but reading the data that it sends failed.
   package mutating func failed(
-    _ error: StorageError, isCommitted: Bool = false, isSent: Bool = false, at now: Instant
+    _ error: StorageError, isCommitted: Bool = false, at now: Instant
   ) -> Aftermath {
     var aftermath = Aftermath()
-    if isSent, !isCommitted { hasLostSent = true }
     if case .round(let writes) = out.take(), isCommitted {
       aftermath.settled = settle(writes, .success(()))
     }
@@ -92,7 +89,7 @@ extension Shell {
     replica = fresh
     health = .probing(error, attempts: attempts)
     outbox = [.persist([.put(.clock, fresh.hybridClock.row)])]
-    var inputs: [Input] = [.start(isCopy: isCopy, boot: boot, hasLost: hasLostSent)]
+    var inputs: [Input] = [.start(isCopy: isCopy, boot: boot)]
     if let clockStatus {
       inputs.append(
         .clockStatus(

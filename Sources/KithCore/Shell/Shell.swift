@@ -106,9 +106,6 @@ package struct Shell: Sendable {
   package private(set) var isClosed = false
   /// The run of the host; nil: unknown.
   package private(set) var boot: BootID?
-  /// Whether messages went out whose commit failed. The next replica must know until its first
-  /// commit succeeds.
-  var hasLostSent = false
   /// Stores that programs opened. Each new replica opens them again.
   package private(set) var opened: [StoreIdentifier: Policy] = [:]
   /// From the kernel; nil before the first.
@@ -155,7 +152,7 @@ package struct Shell: Sendable {
     let beginsToGather = gathers && gathersUntil == nil && !replica.needsFlush
     let effects = absorb(replica.handle(input, at: now))
     switch input {
-    case .start(_, let boot, _): self.boot = boot
+    case .start(_, let boot): self.boot = boot
     case .open(let store, _):
       let isRefused = effects.contains {
         if case .refusedStore(store, _) = $0 { true } else { false }

@@ -94,7 +94,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var usage: Usage
     /// The number of newest writes that the quota hides.
     public var hiddenKeys = 0
-    /// The number of unpublished local transactions.
+    /// The number of keys with an unpublished local write.
     public var drafts = 0
     /// The number of refusals not yet taken.
     public var refusals = 0

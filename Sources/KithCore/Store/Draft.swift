@@ -1,108 +1,150 @@
 internal import SwiftProtobuf
 
-/// A local transaction that is not yet published.
+/// The last local write of a key, while it is not published. The drafts of one transaction have one
+/// clock.
 struct Draft: Hashable {
-  /// Numbers the store's drafts: 1, 2, 3 … A draft that replaces an older one takes its ordinal.
-  var ordinal: UInt64
-  /// The clock of the stamp of all its entries.
+  /// The clock of its stamp.
   var clock: HybridTime
-  /// At most one operation for each key.
-  var operations: [Operation]
+  var operation: Operation
 
-  init(ordinal: UInt64, clock: HybridTime, operations: [Operation]) {
-    self.ordinal = ordinal
+  init(clock: HybridTime, operation: Operation) {
     self.clock = clock
-    self.operations = operations
+    self.operation = operation
   }
 
-  init?(ordinal: UInt64, decoding bytes: [UInt8]) {
-    guard let wire = try? WireStoredDraft(serializedBytes: bytes),
-      let operations = [Operation](wire.operations)
+  init?(decoding bytes: [UInt8]) {
+    guard let wire = try? WireStoredDraft(serializedBytes: bytes), wire.hasOperation,
+      let operation = Operation(wire.operation)
     else { return nil }
-    self.init(
-      ordinal: ordinal, clock: HybridTime(rawValue: wire.clock), operations: operations)
+    self.init(clock: HybridTime(rawValue: wire.clock), operation: operation)
   }
 
   func encoded() -> [UInt8] {
     var wire = WireStoredDraft()
     wire.clock = clock.rawValue
-    wire.operations = operations.map(WireStoredOperation.init)
+    wire.operation = WireStoredOperation(operation)
     return wire.encodedBytes()
   }
+}
 
-  /// Whether this draft can replace an older one: both write only the same key, and this value is
-  /// no larger.
+/// The drafts of a store, and how storage differs from them.
+///
+/// A later write of a key replaces its draft; the other drafts of that draft's transaction stay.
+/// Once the mutations of ``save(in:)`` are committed, storage holds exactly these drafts.
+struct Drafts {
+  private(set) var byKey: [Key: Draft] = [:]
+  /// The numbers of the rows in storage. A number tells nothing of its key.
+  private var rows: [Key: UInt64] = [:]
+  /// Keys whose row may differ from their draft.
+  private var unsaved: Set<Key> = []
+  private var nextRow: UInt64 = 1
+
+  var isEmpty: Bool { byKey.isEmpty }
+  var count: Int { byKey.count }
+  var isSaved: Bool { unsaved.isEmpty }
+
+  /// Whether storage has drafts, or a commit that was asked for puts some there.
+  var hasStored: Bool { !rows.isEmpty }
+
+  /// What later writes left of each transaction, in the order of the clocks.
   ///
-  /// So offline writes of one key do not fill the disk. A draft of several keys replaces none: if
-  /// it is refused for another key, the older write would be lost too.
-  func covers(_ older: Draft) -> Bool {
-    guard operations.count == 1, older.operations.count == 1,
-      Key(operations[0].key) == Key(older.operations[0].key)
-    else { return false }
-    guard let size = operations[0].value?.size else { return true }
-    return size <= older.operations[0].value?.size ?? -1
+  /// - Complexity: O(*n* log *n*).
+  var transactions: [LocalWrite] { byKey.values.transactions }
+
+  subscript(key: Key) -> Draft? {
+    get { byKey[key] }
+    set {
+      byKey[key] = newValue
+      unsaved.insert(key)
+    }
+  }
+
+  mutating func add(_ write: LocalWrite) {
+    for operation in write.operations {
+      self[Key(operation.key)] = Draft(clock: write.clock, operation: operation)
+    }
+  }
+
+  /// Drops the drafts of all other keys.
+  mutating func keep(_ writes: [LocalWrite]) {
+    let kept = Set(writes.flatMap(\.keys))
+    for key in Array(byKey.keys) where !kept.contains(key) { self[key] = nil }
+  }
+
+  /// Stamps the drafts at or after a reading again, in the order of their stamps.
+  mutating func restamp(from first: HybridTime, with clock: inout TimeKeeper) {
+    for write in transactions where write.clock >= first {
+      let fresh: HybridTime = clock.tick()
+      for key in write.keys { self[key]?.clock = fresh }
+    }
+  }
+
+  // MARK: Storage
+
+  mutating func save(in store: StoreIdentifier) -> [Mutation] {
+    var removals: [Mutation] = []
+    var puts: [Mutation] = []
+    for key in unsaved.sorted() {
+      if let draft = byKey[key] {
+        let row = rows[key] ?? nextRow
+        rows[key] = row
+        nextRow = max(nextRow, row + 1)
+        puts.append(.put(.store(store, .draft(row)), draft.encoded()))
+      } else if let row = rows.removeValue(forKey: key) {
+        removals.append(.remove(.store(store, .draft(row))))
+      }
+    }
+    unsaved = []
+    return removals + puts
+  }
+
+  mutating func removeAll(in store: StoreIdentifier) -> [Mutation] {
+    keep([])
+    return save(in: store)
+  }
+
+  mutating func restore(_ draft: Draft, from row: UInt64) {
+    let key = Key(draft.operation.key)
+    byKey[key] = draft
+    rows[key] = row
+    nextRow = max(nextRow, row + 1)
   }
 }
 
 extension StoredStore {
-  /// Readable transactions that wait to be published, by clock; ordinals may have another order.
-  package var draftedWrites: [(ordinal: UInt64, write: LocalWrite)] {
-    drafts.compactMap { ordinal, bytes in
-      Draft(ordinal: ordinal, decoding: bytes).map {
-        (ordinal, LocalWrite(clock: $0.clock, operations: $0.operations))
-      }
-    }.sorted { $0.write.clock < $1.write.clock }
+  /// The readable drafts, as transactions, in the order of their clocks.
+  package var draftedWrites: [LocalWrite] {
+    drafts.values.compactMap(Draft.init(decoding:)).transactions
   }
 }
 
-extension Refusal {
-  init?(number: UInt64, decoding bytes: [UInt8]) {
-    guard let wire = try? WireStoredRefusal(serializedBytes: bytes),
-      let reason = UInt8(exactly: wire.reason).flatMap(Reason.init),
-      let operations = [Operation](wire.operations)
-    else { return nil }
-    self.init(
-      number: number, reason: reason, clock: HybridTime(rawValue: wire.clock),
-      operations: operations)
-  }
-
-  func encoded() -> [UInt8] {
-    var wire = WireStoredRefusal()
-    wire.reason = UInt32(reason.rawValue)
-    wire.clock = clock.rawValue
-    wire.operations = operations.map(WireStoredOperation.init)
-    return wire.encodedBytes()
+extension Sequence<Draft> {
+  fileprivate var transactions: [LocalWrite] {
+    Dictionary(grouping: self, by: \.clock).sorted { $0.key < $1.key }.map { clock, drafts in
+      LocalWrite(
+        clock: clock,
+        operations: drafts.map(\.operation).sorted { Key($0.key) < Key($1.key) })
+    }
   }
 }
 
-extension [Operation] {
-  /// Only the last operation of each key.
-  package var joined: [Operation] {
-    var seen = Set<Key>()
-    return reversed().filter { seen.insert(Key($0.key)).inserted }.reversed()
-  }
+extension LocalWrite {
+  var keys: [Key] { operations.map { Key($0.key) } }
+}
 
-  var keptBytes: Int {
-    reduce(Limits.overheadBytes) {
-      $0 + $1.key.utf8.count + ($1.value?.size ?? 0) + Limits.overheadBytes
+extension Operation {
+  init?(_ wire: WireStoredOperation) {
+    var value: EncodedValue?
+    if wire.hasValue {
+      value = try? EncodedValue(checking: [UInt8](wire.value))
+      guard value != nil else { return nil }
     }
-  }
-
-  fileprivate init?(_ wire: [WireStoredOperation]) {
-    self = []
-    for operation in wire {
-      guard operation.hasValue else {
-        append(Operation(key: operation.key, value: nil))
-        continue
-      }
-      guard let value = try? EncodedValue(checking: [UInt8](operation.value)) else { return nil }
-      append(Operation(key: operation.key, value: value))
-    }
+    self.init(key: wire.key, value: value)
   }
 }
 
 extension WireStoredOperation {
-  fileprivate init(_ operation: Operation) {
+  init(_ operation: Operation) {
     self.init()
     key = operation.key
     if let value = operation.value { self.value = .init(value.bytes) }

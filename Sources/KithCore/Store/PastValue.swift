@@ -6,6 +6,9 @@ internal import SwiftProtobuf
 public struct PastValue: Codable, Hashable, Sendable {
   /// The value's number in its store's history: later ones have higher numbers.
   public var number: UInt64
+  /// The number of the first value that ended with it: all that one commit replaced have the same, or
+  /// one merge; what the quota hid or showed with them has another.
+  public var transaction: UInt64
   /// The key.
   public var key: Key
   /// Nil: the key was missing.
@@ -27,10 +30,11 @@ public struct PastValue: Codable, Hashable, Sendable {
   package var operation: Operation { Operation(key: key.text, value: shown) }
 
   package init(
-    number: UInt64, key: Key, shown: EncodedValue?, endedMilliseconds: UInt64,
-    endedBy: DeviceID?
+    number: UInt64, transaction: UInt64, key: Key, shown: EncodedValue?,
+    endedMilliseconds: UInt64, endedBy: DeviceID?
   ) {
     self.number = number
+    self.transaction = transaction
     self.key = key
     self.shown = shown
     self.endedMilliseconds = endedMilliseconds
@@ -47,7 +51,8 @@ extension PastValue {
       shown = value
     }
     self.init(
-      number: number, key: Key(wire.key), shown: shown, endedMilliseconds: wire.ended,
+      number: number, transaction: wire.transaction, key: Key(wire.key), shown: shown,
+      endedMilliseconds: wire.ended,
       endedBy: wire.hasEndedBy ? try? DeviceID([UInt8](wire.endedBy)) : nil)
   }
 
@@ -57,6 +62,7 @@ extension PastValue {
     if let shown { wire.value = .init(shown.bytes) }
     wire.ended = endedMilliseconds
     if let endedBy { wire.endedBy = .init(endedBy.bytes) }
+    wire.transaction = transaction
     return wire.encodedBytes()
   }
 
@@ -66,4 +72,12 @@ extension PastValue {
     milliseconds > endedMilliseconds
       && milliseconds - endedMilliseconds >= Limits.historyMilliseconds
   }
+}
+
+/// What is to show past values again.
+package enum Undo: Codable, Hashable, Sendable {
+  /// A key: its newest past value, or the one with a number.
+  case key(String, to: UInt64?)
+  /// All keys whose values ended together (``PastValue/transaction``).
+  case transaction(UInt64)
 }

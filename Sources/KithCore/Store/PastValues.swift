@@ -10,7 +10,8 @@ struct PastValues {
   /// All numbers, ascending; also of dropped values, except at the start.
   private var order: ArraySlice<UInt64> = []
   private(set) var bytes = 0
-  private var next: UInt64 = 1
+  /// The number of the value that is added next.
+  private(set) var next: UInt64 = 1
   /// Storage has no value from this number on.
   private var nextToSave: UInt64 = 1
   /// Dropped values that storage still has.
@@ -35,6 +36,17 @@ struct PastValues {
         .filter { !$0.isExpired(at: milliseconds) }.prefix(max(0, limit)))
   }
 
+  /// The values to show again, without expired ones; empty: none are kept.
+  func values(for undo: Undo, at milliseconds: UInt64) -> [PastValue] {
+    switch undo {
+    case .key(let key, let number):
+      let known = newest(.max, of: Key(key), at: milliseconds)
+      return known.first { number == nil || $0.number == number }.map { [$0] } ?? []
+    case .transaction(let number):
+      return all.filter { $0.transaction == number && !$0.isExpired(at: milliseconds) }
+    }
+  }
+
   /// Whether a value is to be dropped for its age. Values after one that a wrong clock dated too
   /// late wait for it.
   ///
@@ -45,18 +57,20 @@ struct PastValues {
 
   // MARK: Changing
 
-  /// Keeps a value that a key ceased to show; nil: the key was missing. Above
+  /// Keeps a value that a key ceased to show; nil: the key was missing. `transaction` is the number of
+  /// the first value that ended with it; nil: it is that. Above
   /// ``Limits/pastValuesPerKey``, drops the key's oldest value, and above `limit` bytes, the
   /// store's, but never the new one.
   ///
   /// - Complexity: O(1) amortised, besides the dropped values.
   mutating func add(
-    _ shown: EncodedValue?, of key: Key, endedBy: DeviceID?, at milliseconds: UInt64, limit: Int
+    _ shown: EncodedValue?, of key: Key, endedBy: DeviceID?, at milliseconds: UInt64, limit: Int,
+    transaction: UInt64? = nil
   ) {
     insert(
       PastValue(
-        number: next, key: key, shown: shown, endedMilliseconds: milliseconds,
-        endedBy: endedBy))
+        number: next, transaction: transaction ?? next, key: key, shown: shown,
+        endedMilliseconds: milliseconds, endedBy: endedBy))
     if numbers[key]?.count ?? 0 > Limits.pastValuesPerKey, let oldest = numbers[key]?.first {
       drop(oldest)
     }

@@ -1,4 +1,5 @@
 public import FoundationEssentials
+internal import SwiftProtobuf
 
 /// A transaction that was accepted offline, but did not fit later (`Docs/Protocol/drafts.md`,
 /// "Re-checking").
@@ -26,7 +27,7 @@ public struct Refusal: Codable, Hashable, Sendable {
   package var clock: HybridTime
   package var operations: [Operation]
 
-  /// The transaction's writes, in order.
+  /// The transaction's writes, in the order of keys.
   ///
   /// - Complexity: O(*n*) in the bytes of the values.
   public var writes: [Write] {
@@ -43,5 +44,81 @@ public struct Refusal: Codable, Hashable, Sendable {
     self.reason = reason
     self.clock = clock
     self.operations = operations
+  }
+}
+
+extension Refusal {
+  init?(number: UInt64, decoding bytes: [UInt8]) {
+    guard let wire = try? WireStoredRefusal(serializedBytes: bytes),
+      let reason = UInt8(exactly: wire.reason).flatMap(Reason.init)
+    else { return nil }
+    let operations = wire.operations.compactMap { Operation($0) }
+    guard operations.count == wire.operations.count else { return nil }
+    self.init(
+      number: number, reason: reason, clock: HybridTime(rawValue: wire.clock),
+      operations: operations)
+  }
+
+  func encoded() -> [UInt8] {
+    var wire = WireStoredRefusal()
+    wire.reason = UInt32(reason.rawValue)
+    wire.clock = clock.rawValue
+    wire.operations = operations.map(WireStoredOperation.init)
+    return wire.encodedBytes()
+  }
+
+  var keptBytes: Int {
+    operations.reduce(Limits.overheadBytes) {
+      $0 + $1.key.utf8.count + ($1.value?.size ?? 0) + Limits.overheadBytes
+    }
+  }
+}
+
+/// A store's newest refusals that its program has not taken. Numbers rise, also over restarts: storage
+/// keeps the last one taken, without its operations.
+struct RefusalList {
+  /// Oldest first.
+  private(set) var refusals: [Refusal] = []
+  private(set) var bytes = 0
+  private var lastTaken: UInt64?
+  private var next: UInt64 = 1
+
+  /// Adds a refusal. Above `limit` bytes, drops the oldest, but never the new one.
+  mutating func add(
+    _ write: LocalWrite, because reason: Refusal.Reason, limit: Int, in store: StoreIdentifier
+  ) -> [Mutation] {
+    let refusal = Refusal(
+      number: next, reason: reason, clock: write.clock, operations: write.operations)
+    restore(refusal)
+    var mutations: [Mutation] = [.put(.store(store, .refusal(refusal.number)), refusal.encoded())]
+    while bytes > limit, refusals.count > 1 {
+      mutations.append(.remove(.store(store, .refusal(removeOldest().number))))
+    }
+    return mutations
+  }
+
+  private mutating func removeOldest() -> Refusal {
+    bytes -= refusals[0].keptBytes
+    return refusals.removeFirst()
+  }
+
+  mutating func take(through number: UInt64, in store: StoreIdentifier) -> [Mutation] {
+    var mutations: [Mutation] = []
+    while let oldest = refusals.first, oldest.number <= number {
+      var last = removeOldest()
+      last.operations = []
+      if let lastTaken { mutations.append(.remove(.store(store, .refusal(lastTaken)))) }
+      mutations.append(.put(.store(store, .refusal(last.number)), last.encoded()))
+      lastTaken = last.number
+    }
+    return mutations
+  }
+
+  /// Adds a refusal from storage; called in order of numbers.
+  mutating func restore(_ refusal: Refusal) {
+    next = max(next, refusal.number + 1)
+    guard !refusal.operations.isEmpty else { return lastTaken = refusal.number }
+    refusals.append(refusal)
+    bytes += refusal.keptBytes
   }
 }

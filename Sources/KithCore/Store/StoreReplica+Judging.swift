@@ -58,7 +58,7 @@ extension StoreReplica {
   private func hasPlace(for chain: ChainID, own: DeviceID) -> Bool {
     chain.device == own
       || log.chains.count < Limits.chainsPerStore - Limits.incarnations
-        && log.chains.keys.count { $0.device == chain.device } < Limits.chainsPerDevice
+        && log.incarnations[chain.device]?.count ?? 0 < Limits.chainsPerDevice
   }
 }
 

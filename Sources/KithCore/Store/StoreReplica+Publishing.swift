@@ -2,7 +2,7 @@ internal import KithCrypto
 
 /// Publishes this device's drafts, and revoked devices' entries again.
 extension StoreReplica {
-  /// Publishes the last entry of each drafted key. The shown values stay: like the drafts' claims,
+  /// Publishes the entry of each drafted key. The shown values stay: like the drafts' claims,
   /// the new ones are later than all others.
   ///
   /// - Returns: The mutations, and the batch for peers, if any.

@@ -31,9 +31,9 @@ extension StoreReplica {
     for (chain, covered) in stored.vector { store.log.restore(chain, covered: covered) }
     for (chain, covered) in stored.lost { store.log.restore(chain, lost: covered) }
     store.loss = stored.loss
-    for (ordinal, bytes) in stored.drafts.sorted(by: { $0.key < $1.key }) {
-      if let draft = Draft(ordinal: ordinal, decoding: bytes) {
-        store.drafts.restore(draft)
+    for (row, bytes) in stored.drafts.sorted(by: { $0.key < $1.key }) {
+      if let draft = Draft(decoding: bytes) {
+        store.drafts.restore(draft, from: row)
       } else {
         damaged += 1
       }

@@ -9,8 +9,8 @@ extension StoreReplica {
     for operation in operations { try policy.check(operation) }
     let effective = effective(operations)
     guard !effective.isEmpty else { return [] }
-    if let full = lackOfSpace(for: effective) { throw full }
-    guard let changes = accept(effective, clock: clock.tick(), author: author) else {
+    let write = LocalWrite(clock: clock.tick(), operations: effective)
+    guard let changes = accept(write, author: author) else {
       throw .quotaExceeded(numbers(of: effective))
     }
     let own = Set(effective.map { Key($0.key) })
@@ -29,27 +29,27 @@ extension StoreReplica {
     }
   }
 
-  /// The error if drafts or refusals, which grow with each write, are over their limit. Removals
-  /// alone are always accepted.
-  private func lackOfSpace(for operations: [Operation]) -> WriteError? {
-    guard operations.contains(where: { $0.value != nil }) else { return nil }
-    guard refusals.bytes <= draftLimit else {
-      return .refusalsNotTaken(bytes: refusals.bytes, limit: draftLimit)
-    }
-    let bytes = drafts.bytes(adding: operations, limit: draftLimit)
-    return bytes <= draftLimit ? nil : .tooManyDrafts(bytes: bytes, limit: draftLimit)
+  /// Adds a transaction to the drafts, and returns the changed shown values; nil if a value would
+  /// not be shown.
+  mutating func accept(_ write: LocalWrite, author: DeviceID) -> [ShownChange]? {
+    guard let changes = state.lay(write, author: author) else { return nil }
+    drafts.add(write)
+    dropExcessRemovals()
+    return changes
   }
 
-  private var draftLimit: Int { policy.room(factor: Limits.draftFactor) }
-
-  /// Adds a draft and returns the changed shown values; nil if a value would not be shown.
-  mutating func accept(
-    _ operations: [Operation], clock: HybridTime, author: DeviceID
-  ) -> [ShownChange]? {
-    let draft = Draft(ordinal: 0, clock: clock, operations: operations)
-    guard let changes = state.lay(draft, author: author) else { return nil }
-    drafts.add(operations, clock: clock, limit: draftLimit)
-    return changes
+  /// The policy bounds the values of drafts, and the published entries the removals of their keys.
+  /// Of the other removals, whose keys no device has, drops the earliest above a limit.
+  private mutating func dropExcessRemovals() {
+    let limit = min(Limits.removals, Limits.draftRemovalFactor * policy.keys)
+    guard drafts.count > limit else { return }
+    let removals = drafts.byKey.filter { key, draft in
+      draft.operation.value == nil && state.slots[key] == nil
+    }.sorted { ($0.value.clock, $0.key) < ($1.value.clock, $1.key) }
+    for (key, _) in removals.dropLast(limit) {
+      drafts[key] = nil
+      state.setDraft(nil, of: key)
+    }
   }
 
   private func numbers(of operations: [Operation]) -> QuotaNumbers {
@@ -84,12 +84,12 @@ extension StoreReplica {
       let operations = effective(write.operations)
       guard !operations.isEmpty else { continue }
       let stamp = isAlone ? clock.tick() : write.clock.adopted
-      if let reason = adopt(operations, clock: stamp, author: author, over: own) {
-        let draft = Draft(ordinal: 0, clock: stamp, operations: operations)
-        refuse(draft, because: reason, noting: &outcome)
-        lost.formUnion(draft.keys)
+      let write = LocalWrite(clock: stamp, operations: operations)
+      if let reason = adopt(write, author: author, over: own) {
+        refuse(write, because: reason, noting: &outcome)
+        lost.formUnion(write.keys)
       } else {
-        own.formUnion(operations.map { Key($0.key) })
+        own.formUnion(write.keys)
       }
     }
     if last != adopted { outcome.mutations.append(.put(.store(identifier, .adopted), last.row)) }
@@ -100,21 +100,18 @@ extension StoreReplica {
     return outcome
   }
 
-  /// Adds an adopted transaction's draft, or returns the reason for refusal. For keys in `adopted`,
-  /// which this adoption wrote before, the later write wins.
+  /// Adds an adopted transaction to the drafts, or returns the reason for refusal. For keys in
+  /// `adopted`, which this adoption wrote before, the later write wins.
   private mutating func adopt(
-    _ operations: [Operation], clock: HybridTime, author: DeviceID, over adopted: Set<Key>
+    _ write: LocalWrite, author: DeviceID, over adopted: Set<Key>
   ) -> Refusal.Reason? {
-    let isKnown = operations.contains { operation in
-      let key = Key(operation.key)
-      return state.slot(key) != nil && !adopted.contains(key)
+    if write.keys.contains(where: { state.slot($0) != nil && !adopted.contains($0) }) {
+      return .initialSync
     }
-    if isKnown { return .initialSync }
-    let fits = operations.allSatisfy { (try? policy.check($0)) != nil }
-    guard fits, lackOfSpace(for: operations) == nil,
-      accept(operations, clock: clock, author: author) != nil
-    else { return .quota }
-    return nil
+    let fits =
+      write.operations.allSatisfy { (try? policy.check($0)) != nil }
+      && accept(write, author: author) != nil
+    return fits ? nil : .quota
   }
 
   // MARK: Drafts on a new state
@@ -127,37 +124,50 @@ extension StoreReplica {
     var refused: Set<Key> = []
   }
 
-  /// Lays each draft anew on the result of those before.
+  /// Drops the drafts that would not be the newest entry of their key, and refuses transactions of
+  /// which a value would not be shown (`Docs/Protocol/drafts.md`, "Re-checking").
   mutating func layDraftsAnew(
     author: DeviceID, noting outcome: inout StoreOutcome
   ) -> Relaying {
     var keys = Relaying()
     guard !drafts.isEmpty else { return keys }
-    state.removeDrafts()
-    var rests: [UInt64: Draft] = [:]
-    for draft in drafts.drafts {
-      switch state.layAnew(draft, author: author) {
-      case .stands(let rest):
-        keys.superseded.formUnion(Set(draft.keys).subtracting(rest.keys))
-        rests[draft.ordinal] = rest
-      case .superseded: keys.superseded.formUnion(draft.keys)
-      case .refused(let rest, let reason):
-        let refused = reason == .quota ? rest.keys : []
-        keys.superseded.formUnion(Set(draft.keys).subtracting(refused))
-        keys.refused.formUnion(refused)
-        refuse(rest, because: reason, noting: &outcome)
+    var standing: [LocalWrite] = []
+    for write in drafts.transactions {
+      var rest = write
+      rest.operations.removeAll { !state.isNewest($0, writtenAt: write.clock, by: author) }
+      if write.clock.isAdopted, rest != write {
+        refuse(write, because: .initialSync, noting: &outcome)
+        rest.operations = []
+      }
+      keys.superseded.formUnion(Set(write.keys).subtracting(rest.keys))
+      if !rest.operations.isEmpty { standing.append(rest) }
+    }
+    var unshown: [LocalWrite] = []
+    while true {
+      let refused = state.layAnew(standing, author: author)
+      guard !refused.isEmpty else { break }
+      unshown += refused
+      let clocks = Set(refused.map(\.clock))
+      standing.removeAll { clocks.contains($0.clock) }
+    }
+    // Some may fit over those that stand, without others that were not shown.
+    for write in unshown.sorted(by: { $0.clock < $1.clock }) {
+      if state.lay(write, author: author) != nil {
+        standing.append(write)
+      } else {
+        refuse(write, because: .quota, noting: &outcome)
+        keys.refused.formUnion(write.keys)
       }
     }
-    drafts.update { rests[$0.ordinal] }
+    drafts.keep(standing)
     return keys
   }
 
   private mutating func refuse(
-    _ draft: Draft, because reason: Refusal.Reason, noting outcome: inout StoreOutcome
+    _ write: LocalWrite, because reason: Refusal.Reason, noting outcome: inout StoreOutcome
   ) {
-    let refusal = refusals.add(draft, because: reason)
-    outcome.mutations.append(
-      .put(.store(identifier, .refusal(refusal.number)), refusal.encoded()))
+    outcome.mutations += refusals.add(
+      write, because: reason, limit: policy.room(factor: Limits.refusalFactor), in: identifier)
     outcome.hasProgress = true
   }
 
@@ -228,11 +238,13 @@ extension StoreReplica {
     of changes: [ShownChange], because reason: ChangeReason?, at milliseconds: UInt64
   ) {
     guard var kept = history.take() else { return }
+    let transaction = kept.next
     for change in changes where change.old != nil || reason == nil || kept.contains(change.key) {
       let writer = state.slot(change.key)?.newest.entry.stamp.device
       kept.add(
         change.old, of: change.key, endedBy: reason == .quotaViolationChange ? nil : writer,
-        at: milliseconds, limit: policy.room(factor: Limits.historyFactor))
+        at: milliseconds, limit: policy.room(factor: Limits.historyFactor),
+        transaction: transaction)
     }
     history = kept
   }
@@ -247,5 +259,13 @@ extension Policy {
     }
     guard let size = operation.value?.size, size > valueBytes else { return }
     throw .valueTooLarge(key: operation.key, bytes: size, limit: valueBytes)
+  }
+}
+
+extension [Operation] {
+  /// Only the last operation of each key.
+  package var joined: [Operation] {
+    var seen = Set<Key>()
+    return reversed().filter { seen.insert(Key($0.key)).inserted }.reversed()
   }
 }

@@ -10,7 +10,7 @@ struct StoreReplica {
   var state: StoreState
   var log = ChangeSetLog()
 
-  var drafts = DraftQueue()
+  var drafts = Drafts()
   var refusals = RefusalList()
   /// Nil: none is kept.
   var history: PastValues?
@@ -102,5 +102,24 @@ struct StoreReplica {
   mutating func cover(_ chain: ChainID, through sequence: UInt64) -> UInt64? {
     revision += 1
     return log.cover(chain, through: sequence)
+  }
+}
+
+/// The results of a change of a store, for ``Replica/carryOut(_:in:)``.
+struct StoreOutcome {
+  /// For storage, in one commit with the clock.
+  var mutations: [Mutation] = []
+  /// For the store's programs.
+  var views: [ViewChange] = []
+  /// For an operator.
+  var reports: [Report] = []
+  /// Whether to evaluate statuses and waits again: refusals changed, or damage is gone.
+  var hasProgress = false
+
+  static func += (left: inout Self, right: Self) {
+    left.mutations += right.mutations
+    left.views += right.views
+    left.reports += right.reports
+    left.hasProgress = left.hasProgress || right.hasProgress
   }
 }

@@ -12,60 +12,57 @@ extension Claim {
   }
 }
 
-/// A draft's fate after published entries changed. Its rest excludes operations that lost to later
-/// writes.
-enum DraftFate: Equatable {
-  case stands(Draft)
-  /// All its operations lost to later writes.
-  case superseded
-  /// The rest does not fit; or the draft is adopted, lost a key, and is refused whole.
-  case refused(Draft, Refusal.Reason)
-}
-
 extension StoreState {
-  /// Lays a draft as it would be published now, and returns the changed shown values.
+  /// Lays a transaction as it would be published now, and returns the changed shown values.
   ///
-  /// Returns nil, and changes nothing, if a value of the draft would not be shown.
-  mutating func lay(
-    _ draft: Draft, author: DeviceID
-  ) -> [ShownChange]? {
-    let entries = form(of: draft, author: author)
-    let keys = entries.map(\.entry.key)
-    let before = keys.map { drafted[$0] }
+  /// Returns nil, and changes nothing, if a value of it would not be shown.
+  mutating func lay(_ write: LocalWrite, author: DeviceID) -> [ShownChange]? {
+    let entries = form(of: write, author: author, group: group)
+    let before = entries.map { drafted[$0.entry.key] }
     for entry in entries { setDraft(entry, of: entry.entry.key) }
-    let changes = refresh(keys)
-    let stands = entries.allSatisfy { entry in
-      entry.entry.isRemoval || shown[entry.entry.key]?.step == .value
-    }
-    if stands {
+    let changes = refresh(write.keys)
+    if isShown(entries) {
       group += 1
       return changes
     }
-    for (key, entry) in zip(keys, before) { setDraft(entry, of: key) }
-    _ = refresh(keys)
+    for (entry, old) in zip(entries, before) { setDraft(old, of: entry.entry.key) }
+    _ = refresh(write.keys)
     return nil
   }
 
-  /// Lays a draft anew over the drafts before it (`Docs/Protocol/drafts.md`, "Re-checking").
-  mutating func layAnew(_ draft: Draft, author: DeviceID) -> DraftFate {
-    let stamp = Stamp(clock: draft.clock, device: author)
-    var rest = draft
-    // Merging compares neither claims nor fallbacks. The least digest lets a tie count as lost.
-    let claim = Claim(clock: Claim.unpublished, device: author, group: group)
-    rest.operations.removeAll { operation in
-      guard let slot = slots[Key(operation.key)] else { return false }
-      return !KeptEntry.isOlder(slot.newest, than: entry(of: operation, stamp, claim))
+  /// Lays transactions with different keys in place of all drafts, each as it would be published
+  /// without the others (`Docs/Protocol/drafts.md`, "Re-checking").
+  ///
+  /// - Returns: Those of which a value is not shown.
+  mutating func layAnew(_ writes: [LocalWrite], author: DeviceID) -> [LocalWrite] {
+    removeDrafts()
+    let forms = writes.enumerated().map { number, write in
+      form(of: write, author: author, group: UInt32(number))
     }
-    if draft.clock.isAdopted, rest != draft { return .refused(draft, .initialSync) }
-    guard !rest.operations.isEmpty else { return .superseded }
-    return lay(rest, author: author) == nil ? .refused(rest, .quota) : .stands(rest)
+    for entry in forms.joined() { setDraft(entry, of: entry.entry.key) }
+    group = UInt32(writes.count)
+    _ = refresh(drafted.keys)
+    return zip(writes, forms).filter { !isShown($1) }.map(\.0)
   }
 
-  /// The entries that a draft would publish now.
-  private func form(of draft: Draft, author: DeviceID) -> [KeptEntry] {
-    let claim = claim(of: draft, author: author)
-    let stamp = Stamp(clock: draft.clock, device: author)
-    return draft.operations.map { operation in
+  private func isShown(_ entries: [KeptEntry]) -> Bool {
+    entries.allSatisfy { $0.entry.isRemoval || shown[$0.entry.key]?.step == .value }
+  }
+
+  /// Whether an operation would be its key's newest entry, once published.
+  func isNewest(_ operation: Operation, writtenAt clock: HybridTime, by author: DeviceID) -> Bool {
+    guard let slot = slots[Key(operation.key)] else { return true }
+    // Merging compares neither claims nor fallbacks. The least digest lets a tie count as lost.
+    let claim = Claim(clock: Claim.unpublished, device: author, group: 0)
+    let stamp = Stamp(clock: clock, device: author)
+    return KeptEntry.isOlder(slot.newest, than: entry(of: operation, stamp, claim))
+  }
+
+  /// The entries that a transaction would publish now.
+  private func form(of write: LocalWrite, author: DeviceID, group: UInt32) -> [KeptEntry] {
+    let claim = claim(of: write, author: author, group: group)
+    let stamp = Stamp(clock: write.clock, device: author)
+    return write.operations.map { operation in
       let fallback =
         operation.value == nil ? nil : fallback(of: Key(operation.key), claimedAt: claim)
       return entry(of: operation, stamp, claim, fallback: fallback)
@@ -84,10 +81,10 @@ extension StoreState {
   }
 
   /// Claims room anew if a value grows its key; else keeps the latest claim that it replaces.
-  private func claim(of draft: Draft, author: DeviceID) -> Claim {
+  private func claim(of write: LocalWrite, author: DeviceID, group: UInt32) -> Claim {
     let new = Claim(clock: Claim.unpublished, device: author, group: group)
     var latest: Claim?
-    for operation in draft.operations {
+    for operation in write.operations {
       guard let value = operation.value else { continue }
       let key = Key(operation.key)
       guard let shown = shown[key], value.size <= shown.value.size,
@@ -107,7 +104,7 @@ extension StoreState {
     return Fallback(value: shown.value, claim: standing.claim)
   }
 
-  mutating func removeDrafts() {
+  private mutating func removeDrafts() {
     let keys = Array(drafted.keys)
     for key in keys { setDraft(nil, of: key) }
     _ = refresh(keys)

@@ -19,10 +19,9 @@ struct StoreState {
   let policy: Policy
   /// The published entries.
   private(set) var slots: [Key: Slot] = [:]
-  /// The last entry of each key that drafts would publish.
+  /// The entries that the drafts would publish now.
   private(set) var drafted: [Key: KeptEntry] = [:]
-  /// The number of drafts laid since there was none. It tells the next publishing's transactions
-  /// apart.
+  /// The next transaction's group. Groups tell the transactions of the next publishing apart.
   var group: UInt32 = 0
   private(set) var shown: [Key: Shown] = [:]
   /// Keys whose newest published entry is a removal.

@@ -13,8 +13,14 @@ package struct InboundMessage: Sendable {
   }
 
   let body: Body
-  /// Records may cause the whole roster to be evaluated.
-  package var isRecords: Bool { if case .records = body { true } else { false } }
+  /// The bytes that count as records: each signature takes processor time, a peer can repeat them,
+  /// and a message may cause the whole roster to be evaluated.
+  package var recordCost: Int {
+    switch body {
+    case .records: max(size, Limits.recordsMessageCost)
+    case .have, .batch, .addresses, .done: 0
+    }
+  }
   /// A full `Have`, which devices repeat while nothing changes.
   package var isFullHave: Bool {
     if case .have(let have) = body { have.isWhole && have.listsAll } else { false }
@@ -59,5 +65,12 @@ package struct InboundMessage: Sendable {
     case .done: body = .done
     case nil: return nil
     }
+  }
+}
+
+extension TokenBucket {
+  /// Of the ``InboundMessage/recordCost`` of one session, which ends when it is used up.
+  package static var ofRecords: TokenBucket {
+    TokenBucket(Limits.recordBurstBytes, per: Limits.recordBurstMilliseconds)
   }
 }

@@ -1,3 +1,5 @@
+internal import CLinux
+internal import Glibc
 package import KithCore
 package import Logging
 internal import NIOCore
@@ -42,6 +44,8 @@ package final class LinkMulticast: Sendable {
     var problem: String?
     /// In milliseconds.
     var retryAt: UInt64 = 0
+    /// How often in succession it could not be opened.
+    var failures = 0
     var isOpening = false
   }
 
@@ -51,6 +55,13 @@ package final class LinkMulticast: Sendable {
     var entries: [Key: Entry] = [:]
     var interfaces: [UInt32: LinkInterface] = [:]
     var timer: Scheduled<Void>?
+    /// When the timer fires.
+    var scansAt = NIODeadline.distantFuture
+    var scannedAt = NIODeadline.uptimeNanoseconds(0)
+    /// The kernel's messages about links and addresses; nil: there are none.
+    var changes: (any Channel)?
+    /// Whether they can be had: a socket that fails later is opened again.
+    var hadChanges = false
     var hasComplained = false
   }
 
@@ -63,7 +74,7 @@ package final class LinkMulticast: Sendable {
   private let state = Mutex(State())
 
   /// Several processes may share the port. Datagrams of another size are dropped. The interfaces
-  /// are checked at each `scanInterval`.
+  /// are checked when the kernel says that they changed; if it says nothing, at each `scanInterval`.
   package init(
     port: UInt16, datagramBytes: Int, isLoopbackOnly: Bool = false,
     scanInterval: Duration = .seconds(5), logger: Logger
@@ -90,7 +101,10 @@ package final class LinkMulticast: Sendable {
       state.onDatagram = onDatagram
       state.onLinksChanged = onLinksChanged
     }
-    eventLoop.execute { self.scan() }
+    eventLoop.execute {
+      self.followChanges()
+      self.scan()
+    }
   }
 
   /// A datagram that the system refuses is lost.
@@ -115,12 +129,14 @@ package final class LinkMulticast: Sendable {
   package func stop() async {
     let (timer, channels) = state.withLock { state in
       defer {
-        state.timer = nil
+        (state.timer, state.scansAt) = (nil, .distantFuture)
+        state.changes = nil
         state.onDatagram = nil
         state.onLinksChanged = nil
         state.entries = [:]
       }
-      return (state.timer, state.entries.values.compactMap(\.channel))
+      let channels = state.entries.values.compactMap(\.channel) + [state.changes].compactMap(\.self)
+      return (state.timer, channels)
     }
     timer?.cancel()
     for channel in channels { try? await channel.close() }
@@ -141,8 +157,82 @@ package final class LinkMulticast: Sendable {
 
   // MARK: Added and removed links
 
+  /// Subscribes to the kernel's messages about changed links and addresses.
+  private func followChanges() {
+    let descriptor = kith_open_link_changes()
+    guard descriptor >= 0 else { return }
+    NIOPipeBootstrap(group: eventLoop)
+      .channelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(
+            LinkChangesHandler { self.planAfterChange() })
+        }
+      }
+      .takingOwnershipOfDescriptor(input: descriptor)
+      .whenComplete { result in
+        guard case .success(let channel) = result else {
+          _ = Glibc.close(descriptor)
+          return
+        }
+        let isWanted = self.state.withLock { state in
+          guard state.onDatagram != nil, state.changes == nil else { return false }
+          (state.changes, state.hadChanges) = (channel, true)
+          return true
+        }
+        guard isWanted else { return channel.close(promise: nil) }
+        channel.closeFuture.whenComplete { _ in self.changesEnded(channel) }
+      }
+  }
+
+  /// Messages were lost, or the system closed the socket.
+  private func changesEnded(_ channel: any Channel) {
+    let wasOurs = state.withLock { state in
+      guard state.changes === channel else { return false }
+      state.changes = nil
+      return true
+    }
+    if wasOurs { plan(in: NetworkLimits.linkChangeSettling) }
+  }
+
+  /// Containers that come and go, or advertisements on the LAN, cause no more scans than a host has
+  /// that is told of no changes.
+  private func planAfterChange() {
+    let scannedAt = state.withLock(\.scannedAt)
+    plan(in: max(NetworkLimits.linkChangeSettling, scannedAt + scanInterval - .now()))
+  }
+
+  /// Plans the next scan that no change causes: when a failed link is due, and seldom otherwise.
+  private func planNext() {
+    let now = Dialler.now
+    let wait = state.withLock { state in
+      guard state.changes != nil else { return scanInterval }
+      let retries = state.entries.values.filter { $0.channel == nil }.map(\.retryAt)
+      guard let next = retries.min() else { return NetworkLimits.quietLinkScan }
+      return .milliseconds(Int64(next > now ? next - now : 0) + 1)
+    }
+    plan(in: min(wait, NetworkLimits.quietLinkScan))
+  }
+
+  /// Scans after `delay`, unless that is planned sooner.
+  private func plan(in delay: TimeAmount) {
+    state.withLock { state in
+      guard state.onDatagram != nil else { return }
+      let moment = NIODeadline.now() + delay
+      guard moment < state.scansAt else { return }
+      state.scansAt = moment
+      state.timer?.cancel()
+      state.timer = eventLoop.scheduleTask(deadline: moment) { self.scan() }
+    }
+  }
+
   private func scan() {
-    let interfaces = LinkInterface.current()
+    let isLost = state.withLock { state in
+      (state.scansAt, state.scannedAt) = (.distantFuture, .now())
+      return state.hadChanges && state.changes == nil && state.onDatagram != nil
+    }
+    if isLost { followChanges() }
+    // A process without a free descriptor is told nothing, and keeps the links that it has.
+    guard let interfaces = LinkInterface.current() else { return plan(in: scanInterval) }
     let now = Dialler.now
     let (closed, opening, hasMoved) = state.withLock { state -> ([any Channel], [Key], Bool) in
       guard state.onDatagram != nil else { return ([], [], false) }
@@ -162,20 +252,25 @@ package final class LinkMulticast: Sendable {
       var opening: [Key] = []
       for (key, name) in wanted {
         var entry = state.entries[key] ?? Entry(name: name)
+        if before[key.index] != state.interfaces[key.index] {
+          (entry.retryAt, entry.failures) = (0, 0)
+        }
         if entry.channel == nil, !entry.isOpening, entry.retryAt <= now {
           entry.isOpening = true
           opening.append(key)
         }
         state.entries[key] = entry
       }
-      state.timer = eventLoop.scheduleTask(in: scanInterval) { self.scan() }
       // The host's addresses changed, though its sockets stay.
       return (closed, opening, !before.isEmpty && before != state.interfaces)
     }
     for channel in closed { channel.close(promise: nil) }
     if !closed.isEmpty || hasMoved { changed() }
     EventLoopFuture.andAllComplete(opening.sorted().map { open($0) }, on: eventLoop)
-      .whenComplete { _ in self.complainIfNothingWorks() }
+      .whenComplete { _ in
+        self.complainIfNothingWorks()
+        self.planNext()
+      }
   }
 
   private func open(_ key: Key) -> EventLoopFuture<Void> {
@@ -192,6 +287,7 @@ package final class LinkMulticast: Sendable {
         state.entries[key]?.isOpening = false
         state.entries[key]?.channel = channel
         state.entries[key]?.problem = nil
+        state.entries[key]?.failures = 0
         return true
       }
       guard isWanted else { return channel.close(promise: nil) }
@@ -209,7 +305,9 @@ package final class LinkMulticast: Sendable {
       state.entries[key]?.retryAt = Dialler.now + NetworkLimits.linkRetryMilliseconds
       return true
     }
-    if wasOurs { changed() }
+    guard wasOurs else { return }
+    planNext()
+    changed()
   }
 
   private func worked(_ key: Key) {
@@ -225,7 +323,10 @@ package final class LinkMulticast: Sendable {
       guard var entry = state.entries[key] else { return nil }
       entry.isOpening = false
       entry.problem = words
-      entry.retryAt = Dialler.now + NetworkLimits.linkRetryMilliseconds
+      if entry.channel == nil {
+        entry.retryAt = Dialler.now + NetworkLimits.linkRetryMilliseconds << UInt64(entry.failures)
+        entry.failures = min(entry.failures + 1, NetworkLimits.doubledLinkRetries)
+      }
       state.entries[key] = entry
       return entry.name
     }
@@ -279,5 +380,20 @@ package final class LinkMulticast: Sendable {
       (try? SocketAddress(ipAddress: Self.groupIPv6, port: Int(port)))?
         .onLink(key.index)
     }
+  }
+}
+
+/// Calls back after each read of the kernel's messages about links and addresses.
+private final class LinkChangesHandler: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+
+  private let onChange: () -> Void
+
+  init(onChange: @escaping () -> Void) { self.onChange = onChange }
+
+  func channelReadComplete(context: ChannelHandlerContext) { onChange() }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    context.close(promise: nil)
   }
 }

@@ -25,10 +25,10 @@ package struct LinkInterface: Hashable, Sendable {
   var takesMulticast: Bool
   package var subnets: [Subnet] = []
 
-  /// None if the system does not report them.
-  package static func current() -> [LinkInterface] {
+  /// Nil if the system does not report them.
+  package static func current() -> [LinkInterface]? {
     var first: UnsafeMutablePointer<ifaddrs>?
-    guard getifaddrs(&first) == 0 else { return [] }
+    guard getifaddrs(&first) == 0 else { return nil }
     defer { freeifaddrs(first) }
     var interfaces: [UInt32: LinkInterface] = [:]
     var next = first
@@ -189,8 +189,7 @@ private final class LinkHandler: ChannelInboundHandler {
 
   private let datagramBytes: Int
   private let received: @Sendable ([UInt8], SocketAddress) -> Void
-  private var bucket = TokenBucket(
-    tokens: NetworkLimits.datagramsPerSecond, perSecond: NetworkLimits.datagramsPerSecond)
+  private var bucket = TokenBucket(NetworkLimits.datagramsPerSecond, per: 1_000)
 
   init(datagramBytes: Int, received: @escaping @Sendable ([UInt8], SocketAddress) -> Void) {
     self.datagramBytes = datagramBytes

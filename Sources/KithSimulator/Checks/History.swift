@@ -16,8 +16,8 @@ struct History {
     var isDurable = false
     /// Whether its device's directory was given up: perhaps no other device had it.
     var isAtRisk = false
-    /// Whether later writes of its device replaced it among the drafts.
-    var hasMadeWay = false
+    /// Keys of which later writes of its device replaced its drafts.
+    var replaced: Set<Key> = []
 
     /// Whether a refusal has one of its values, which no other write has: the draft may have been
     /// stamped again as it was refused.
@@ -34,43 +34,28 @@ struct History {
     order.append(id)
   }
 
-  /// Returns why an accepted write must not replace drafts of its device. It replaces the draft of
-  /// its one key, if it is no larger. With as many drafts as a device keeps, it also replaces those
-  /// of which later ones write every key (`Docs/Decisions/drafts-and-first-sync.md`, 9).
-  mutating func makeWay(
-    for draft: StoreInspection.Draft, on device: DeviceNumber, in store: StoreIdentifier,
+  /// Notes that an accepted write replaces its device's drafts of the same keys. Returns why, if it
+  /// replaces others too (`Docs/Protocol/drafts.md`).
+  mutating func replaceDrafts(
+    by draft: LocalWrite, on device: DeviceNumber, in store: StoreIdentifier,
     from before: StoreInspection, to after: StoreInspection
   ) -> String? {
-    let kept = Set(after.drafts.map(\.clock))
-    let gone = before.drafts.filter { !kept.contains($0.clock) }
-    guard !gone.isEmpty else { return nil }
-    let room = 8 * (before.policy.totalBytes + 256 * before.policy.keys)
-    let isCrowded =
-      before.drafts.count >= 4_096 || before.draftBytes + Self.keptBytes(draft.operations) > room
-    let written = Set(after.drafts.flatMap { $0.operations.map { Key($0.key) } })
-    for old in gone {
-      let isCovered =
-        draft.operations.count == 1 && old.operations.count == 1
-        && Self.covers(draft.operations[0], old.operations[0])
-      let isRewritten = old.operations.allSatisfy { written.contains(Key($0.key)) }
-      guard isCovered || isCrowded && isRewritten else {
-        return "device \(device) forgot a draft at \(old.clock) for one that does not replace it"
+    let written = Set(draft.operations.map { Key($0.key) })
+    for old in before.drafts {
+      let rest = old.operations.filter { !written.contains(Key($0.key)) }
+      let kept = after.drafts.first { $0.clock == old.clock }?.operations ?? []
+      guard kept == rest else {
+        return "device \(device) forgot a draft at \(old.clock) that no write replaced"
       }
-      for id in order {
+      for id in order where rest.count < old.operations.count {
         guard let write = writes[id], write.device == device, write.store == store,
-          write.clock == old.clock || write.copied.contains(old.clock),
-          // Of the others, an entry of another device took the place.
-          old.operations.allSatisfy(write.operations.contains)
+          write.clock == old.clock || write.copied.contains(old.clock)
         else { continue }
-        writes[id]?.hasMadeWay = true
+        let gone = old.operations.filter { !rest.contains($0) && write.operations.contains($0) }
+        writes[id]?.replaced.formUnion(gone.map { Key($0.key) })
       }
     }
     return nil
-  }
-
-  /// The size of operations as a draft, in bytes.
-  private static func keptBytes(_ operations: [Operation]) -> Int {
-    operations.reduce(256) { $0 + $1.key.utf8.count + ($1.value?.size ?? 0) + 256 }
   }
 
   /// A device stamped drafts again; `pairs` are in order. A write that one of these drafts replaced
@@ -87,7 +72,7 @@ struct History {
       for given in [clock] + write.copied {
         let new =
           moved.first { $0.old == given }?.new
-          ?? (write.hasMadeWay ? moved.first { $0.old > given && $0.new < given }?.new : nil)
+          ?? (!write.replaced.isEmpty ? moved.first { $0.old > given && $0.new < given }?.new : nil)
         guard let new else { continue }
         // A copy only gave the write one more possible stamp: its directory may be given up
         // unheard.
@@ -163,7 +148,7 @@ struct History {
           let isTold = refusals.contains { refusal in
             (refusal.clock == clock || write.isNamed(by: refusal))
               && refusal.operations.contains(operation)
-              || write.hasMadeWay && refusal.clock >= clock
+              || write.replaced.contains(key) && refusal.clock >= clock
                 && refusal.operations.contains { Key($0.key) == key }
           }
           return isTold || write.isAtRisk && !isCovered(stamp, operation, write.store)
@@ -175,10 +160,5 @@ struct History {
       }
     }
     return nil
-  }
-
-  private static func covers(_ later: Operation, _ earlier: Operation) -> Bool {
-    later.key == earlier.key
-      && (later.value == nil || later.value?.size ?? 0 <= earlier.value?.size ?? -1)
   }
 }

@@ -6,7 +6,7 @@ enum ReferenceForm {
   /// Returns the claim of all values of a transaction. A new claim belongs to a future publishing,
   /// in the group of `laid`.
   static func claim(
-    of draft: StoreInspection.Draft, over before: StoreInspection, by device: DeviceID,
+    of draft: LocalWrite, over before: StoreInspection, by device: DeviceID,
     _ laid: Entry
   ) -> Claim {
     let unpublished = Claim(

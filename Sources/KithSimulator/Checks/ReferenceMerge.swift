@@ -79,9 +79,10 @@ struct ReferenceMerge {
 
   /// Returns why a store is not the merge of its coverage; nil if it is. `isForgotten`, if devices
   /// forget removals, is whether a program removed a key later. Then the entry may be missing, but no
-  /// value may be there whose removal was seen.
+  /// value may be there whose removal was seen, unless its author lies: the clocks of its chain may
+  /// hide that it is covered.
   func difference(
-    _ seen: StoreInspection, in store: StoreIdentifier,
+    _ seen: StoreInspection, in store: StoreIdentifier, liars: Set<DeviceID>,
     isForgotten: ((Stamp, Key, StoreIdentifier) -> Bool)? = nil
   ) -> String? {
     for (key, all) in published[store] ?? [:] {
@@ -107,17 +108,22 @@ struct ReferenceMerge {
         // one that was removed where it lay beyond the coverage, and comes once more.
         let returned = seen.slots[key]?.contains { kept in
           !kept.entry.isRemoval && kept.changeSet.device == kept.entry.stamp.device
+            && !liars.contains(kept.changeSet.device)
             && !Self.wasBeyond(kept, covered) && Self.isRemoved(kept, covered)
         }
         if isWhole, returned != true { continue }
       }
-      let stamps = wanted.map { "\($0.entry.stamp.clock)" }.joined(separator: ", ")
-      let theirs =
-        seen.slots[key]?.map { "\($0.entry.stamp.clock)" }.joined(separator: ", ") ?? "nothing"
-      return "\(key): what is covered comes to \(stamps.isEmpty ? "nothing" : stamps), and "
-        + "\(theirs.isEmpty ? "nothing" : theirs) is kept"
+      return "\(key): what is covered comes to \(Self.text(wanted.map(\.entry))), and "
+        + "\(Self.text(seen.slots[key]?.map(\.entry) ?? [])) is kept"
     }
     return nil
+  }
+
+  private static func text(_ entries: [Entry]) -> String {
+    entries.isEmpty
+      ? "nothing"
+      : entries.map { $0.isRemoval ? "the removal \($0.stamp.clock)" : "\($0.stamp.clock)" }
+        .joined(separator: ", ")
   }
 
   /// Without removals that repeat forgotten ones: they have a value's own stamp.
@@ -157,6 +163,14 @@ struct ReferenceMerge {
     let all = (published[store]?[key] ?? [:]).values
     return Self.written(Array(all)).contains {
       $0.entry.stamp > stamp || $0.entry.stamp == stamp && isFork($0, in: store)
+    }
+  }
+
+  /// Whether a device removed a value again because it took it for forgotten. It may, if a member
+  /// made it believe that it covers what it never got.
+  func isRemovedAgain(_ stamp: Stamp, of key: Key, in store: StoreIdentifier) -> Bool {
+    (published[store]?[key] ?? [:]).values.contains {
+      $0.entry.isRemoval && $0.entry.stamp == stamp
     }
   }
 

@@ -177,11 +177,15 @@ extension Simulation {
       try pass(until: now + hour / 4)
     }
     tally.count("hours until carriers were quiet", Int((now - start) / hour) - 2)
-    for device in devices where device.isRunning {
-      for number in device.carriers
-      where flooded.isEmpty && device.replica?.heldSince(on: carriers[number].id) == nil {
-        throw Violation(
-          .convergence, "\(device.name) never says that carrier \(number) has everything")
+    let all = devices.filter { !$0.isGone }
+    let known = flooded.isEmpty ? stores.filter { !lacksWitness(all, of: $0) } : []
+    for device in all {
+      for number in device.carriers {
+        let id = carriers[number].id
+        if known.contains(where: { device.replica?.heldSince(on: id, $0) == nil }) {
+          throw Violation(
+            .convergence, "\(device.name) never says that carrier \(number) has everything")
+        }
       }
     }
     // What liars and thieves put may stay.

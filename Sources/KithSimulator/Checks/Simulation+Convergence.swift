@@ -31,6 +31,7 @@ extension Simulation {
     guard !device.isGone else { return }
     device.bytesPerSecond = nil
     device.fuse = nil
+    device.nextSync = .succeeds
     device.disk.setFull(false)
     resume(device)
     device.clock.mend(at: now)
@@ -120,7 +121,7 @@ extension Simulation {
 
   /// Whether all are below the store's horizon, and only a member that is gone for good could say
   /// what was removed: they wait for it until somebody revokes it.
-  private func lacksWitness(_ all: [SimulatedDevice], of store: StoreIdentifier) -> Bool {
+  func lacksWitness(_ all: [SimulatedDevice], of store: StoreIdentifier) -> Bool {
     let present = Set(all.map(\.keys.id))
     return all.allSatisfy { device in
       device.replica?.inspect(store)?.isBelowHorizon == true
@@ -147,16 +148,20 @@ extension Simulation {
     let all = devices.filter { $0.isRunning }
     var states: [StoreIdentifier: [StoreInspection]] = [:]
     let (history, reference) = (history, reference)
+    let liars = Set(devices.filter(\.isTraitor).map(\.keys.id))
     var isForgotten: ((Stamp, Key, StoreIdentifier) -> Bool)?
     if setup.removalLimit != nil {
       isForgotten = {
         reference.isSuperseded($0, of: $1, in: $2) || history.removes($1, after: $0, in: $2)
+          || !liars.isEmpty && reference.isRemovedAgain($0, of: $1, in: $2)
       }
     }
     for store in stores where !flooded.contains(store) {
       for device in all {
         guard let seen = device.replica?.inspect(store) else { continue }
-        if let difference = reference.difference(seen, in: store, isForgotten: isForgotten) {
+        if let difference = reference.difference(
+          seen, in: store, liars: liars, isForgotten: isForgotten)
+        {
           throw Violation(.convergence, "\(device.name), \(store): \(difference)")
         }
         states[store, default: []].append(seen)
@@ -174,7 +179,7 @@ extension Simulation {
     for device in all {
       guard let counters = device.replica?.counted else { continue }
       if counters.damaged > 0 { throw Violation(.nothingLost, "\(device.name): damaged items") }
-      guard !devices.contains(where: \.isTraitor) else { continue }
+      guard liars.isEmpty else { continue }
       // Forks, and networks worse than TCP, may announce coverage before the superseding entry.
       // Devices have noticed and repaired both by now.
       let mayDiverge = !faults.isDisjoint(with: [

@@ -4,10 +4,10 @@ internal import KithCrypto
 /// A device whose clock is set back stamps drafts again, in the same order
 /// (`Docs/Protocol/clocks.md`, "Healing").
 extension Simulation {
-  /// Clocks by the drafts' ordinals; empty unless the input may set the clock back.
+  /// Clocks of the drafts, by key; empty unless the input may set the clock back.
   func draftClocks(
     of device: SimulatedDevice, before input: Input
-  ) -> [StoreIdentifier: [UInt64: HybridTime]] {
+  ) -> [StoreIdentifier: [Key: HybridTime]] {
     switch input {
     case .connected, .tick, .clockStatus, .acceptTime, .received, .carrier: break
     default: return [:]
@@ -15,8 +15,8 @@ extension Simulation {
     return device.replica.map(draftClocks) ?? [:]
   }
 
-  func draftClocks(of replica: Replica) -> [StoreIdentifier: [UInt64: HybridTime]] {
-    var clocks: [StoreIdentifier: [UInt64: HybridTime]] = [:]
+  func draftClocks(of replica: Replica) -> [StoreIdentifier: [Key: HybridTime]] {
+    var clocks: [StoreIdentifier: [Key: HybridTime]] = [:]
     for store in replica.storeIdentifiers {
       let some = replica.draftClocks(of: store)
       if !some.isEmpty { clocks[store] = some }
@@ -25,13 +25,13 @@ extension Simulation {
   }
 
   func checkRestamping(
-    of device: SimulatedDevice, from before: [StoreIdentifier: [UInt64: HybridTime]]
+    of device: SimulatedDevice, from before: [StoreIdentifier: [Key: HybridTime]]
   ) throws(Violation) {
     guard let replica = device.replica else { return }
     for (store, old) in before.sorted(by: { $0.key < $1.key }) {
       let new = replica.draftClocks(of: store)
-      let pairs = old.compactMap { ordinal, clock in
-        new[ordinal].map { (old: clock, new: $0) }
+      let pairs = old.compactMap { key, clock in
+        new[key].map { (old: clock, new: $0) }
       }.sorted { $0.old < $1.old }
       guard pairs.contains(where: { $0.old != $0.new }) else { continue }
       tally.count("times that drafts were stamped again")

@@ -151,7 +151,7 @@ extension Simulation {
   /// Promises 5 and 9. The stamp is later than all that the program saw; claim and fallback are
   /// those of `Docs/Protocol.md` ("Writing and publishing").
   func checkAccepted(
-    _ operations: [KithCore.Operation], _ draft: StoreInspection.Draft?,
+    _ operations: [KithCore.Operation], _ draft: LocalWrite?,
     over before: StoreInspection, on device: SimulatedDevice, in store: StoreIdentifier
   ) throws(Violation) {
     var last: [String: EncodedValue?] = [:]

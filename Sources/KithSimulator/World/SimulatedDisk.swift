@@ -105,11 +105,10 @@ package final class SimulatedDisk: ReplicaStorage {
 
   /// All or none.
   package func commit(
-    _ mutations: [Mutation], written: @Sendable () -> Void
+    _ mutations: [Mutation], written: @Sendable () -> Bool
   ) throws(StorageError) {
     try write(mutations)
-    written()
-    try sync()
+    try sync(hasTold: written())
   }
 
   /// All or none. The operating system has the mutations.
@@ -123,11 +122,16 @@ package final class SimulatedDisk: ReplicaStorage {
   }
 
   /// The disk has what was written. It fails on a disk that has filled since, as some file systems do;
-  /// then nothing was written.
-  package func sync() throws(StorageError) {
+  /// then nothing was written. `hasTold`: others were told of it.
+  package func sync(hasTold: Bool) throws(StorageError) {
     let isFull = state.withLock { state in
-      if state.isFull { state.losesWritten() } else { state.sync() }
-      return state.isFull
+      guard state.isFull else {
+        state.sync()
+        return false
+      }
+      state.losesWritten()
+      state.isCopy = state.isCopy || hasTold
+      return true
     }
     if isFull { throw Self.full }
   }

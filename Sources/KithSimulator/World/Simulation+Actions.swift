@@ -9,7 +9,12 @@ extension Simulation {
     case .takeRefusals(let device, let store):
       if let device = acting(device) { try takeRefusals(on: device, of: name(store)) }
     case .crash(let device, let effects, let down):
-      if let device = acting(device) { device.fuse = (effects, down) }
+      guard let device = acting(device) else { return }
+      if Bool.random(using: &diskChance) {
+        device.nextSync = .crashes(downMicroseconds: down)
+      } else {
+        device.fuse = (effects, down)
+      }
     case .pause(let device, let microseconds):
       guard let device = acting(device) else { return }
       tally.count("processes stopped for a while")
@@ -43,7 +48,13 @@ extension Simulation {
       if !device.isPaused { try hand(.clockStatus(isSynchronised: isSynchronised), to: device) }
     case .fillDisk(let device, let isFull):
       if isFull { tally.count("disks filled") }
-      devices[device % devices.count].disk.setFull(isFull)
+      let device = devices[device % devices.count]
+      if isFull, Bool.random(using: &diskChance) {
+        device.nextSync = .fails
+      } else {
+        device.nextSync = .succeeds
+        device.disk.setFull(isFull)
+      }
     case .flipBit(let device): flipBit(device)
     case .forge(let device, let peer, let store, let forgery):
       if let device = acting(device) {
@@ -124,8 +135,8 @@ extension Simulation {
     guard let after = device.replica?.inspect(store) else { return }
     let draft = after.drafts.first { !known.contains($0.clock) }
     if let draft,
-      let loss = history.makeWay(
-        for: draft, on: device.number, in: store, from: before, to: after)
+      let loss = history.replaceDrafts(
+        by: draft, on: device.number, in: store, from: before, to: after)
     {
       throw Violation(.nothingLost, loss)
     }

@@ -163,7 +163,9 @@ extension Simulation {
         }
       }
       for draft in device.replica?.inspect(store)?.drafts ?? []
-      where writes.contains(where: { $0.operations == draft.operations }) {
+      where writes.contains(where: { write in
+        draft.operations.contains { $0.value != nil && write.operations.contains($0) }
+      }) {
         guard draft.clock.isAdopted else {
           throw Violation(.causality, "\(device.name) stamped an adopted write as one of now")
         }
@@ -183,10 +185,8 @@ extension Simulation {
       var known = History.Write(
         device: device.number, author: device.keys.id, store: store,
         clock: write.clock.adoptedReading, operations: write.operations)
-      // A later write of the same key may have replaced it.
-      known.hasMadeWay = writes[(index + 1)...].contains {
-        $0.operations.map(\.key) == write.operations.map(\.key)
-      }
+      let later = writes[(index + 1)...].flatMap(\.operations).map { Key($0.key) }
+      known.replaced = Set(write.operations.map { Key($0.key) }).intersection(later)
       history.accept(id, known)
       history.makeDurable(id)
     }

@@ -84,6 +84,7 @@ extension Simulation {
     device.isPaused = false
     device.held = []
     device.fuse = nil
+    device.nextSync = .succeeds
     device.adoptions = [:]
     device.awaited = []
     device.operations = [:]
@@ -265,15 +266,25 @@ extension Simulation {
     tally.count("messages sent early", round.written.count)
     try act(on: round.written[...], device)
     guard device.life == life else { return }
-    let slow = Int.random(in: 0..<100, using: &diskChance) == 0 ? UInt64(40) : 1
+    var slow: UInt64 = Int.random(in: 0..<100, using: &diskChance) == 0 ? 40 : 1
+    if device.hasSentUnsynced, device.nextSync != .succeeds { slow = 40 }
     let time = UInt64.random(in: 50...max(51, setup.commitMicroseconds), using: &diskChance) * slow
     queue.add(.committed(device.number, life: life, round), at: now + time)
   }
 
   func commit(_ round: Round, on device: SimulatedDevice) throws(Violation) {
     if burn(device) { return }
+    if device.hasSentUnsynced {
+      switch device.nextSync {
+      case .succeeds: break
+      case .fails:
+        device.nextSync = .succeeds
+        device.disk.setFull(true)
+      case .crashes(let down): return crash(device, for: down)
+      }
+    }
     do throws(StorageError) {
-      try device.disk.sync()
+      try device.disk.sync(hasTold: device.hasSentUnsynced)
     } catch {
       return try fail(device, error)
     }
@@ -350,9 +361,13 @@ extension Simulation {
       device.fuse?.effects -= 1
       return false
     }
-    kill(device)
-    queue.add(.start(device.number, life: device.life), at: now + fuse.downMicroseconds)
+    crash(device, for: fuse.downMicroseconds)
     return true
+  }
+
+  private func crash(_ device: SimulatedDevice, for downMicroseconds: UInt64) {
+    kill(device)
+    queue.add(.start(device.number, life: device.life), at: now + downMicroseconds)
   }
 
   // MARK: Disks that refuse
@@ -361,11 +376,9 @@ extension Simulation {
     tally.count("commits that failed")
     trace.note("fail", [UInt64(device.number)], at: now)
     device.writing = []
-    let isSent = device.hasSentUnsynced
     device.hasSentUnsynced = false
     guard
-      let aftermath = device.shell?.failed(
-        error, isSent: isSent, at: device.clock.instant(at: now))
+      let aftermath = device.shell?.failed(error, at: device.clock.instant(at: now))
     else { return }
     if aftermath.turn == .failed { closeAll(of: device) }
     if device.join != nil { return kill(device) }

@@ -63,7 +63,8 @@ package final class SQLiteStorage: ReplicaStorage {
     self.database = Mutex(database)
   }
 
-  /// Whether the database was copied or restored, until it takes a new incarnation.
+  /// Whether the database was copied or restored, or lost what others were told of, until it takes a
+  /// new incarnation.
   package var isCopy: Bool { database.withLock { $0?.origin?.isCopy ?? false } }
 
   /// Loads all that was committed, change sets by name. Checks the structure and every row.
@@ -109,18 +110,24 @@ package final class SQLiteStorage: ReplicaStorage {
   ///
   /// - Complexity: O(*n* log *m*), and one `fdatasync`.
   package func commit(
-    _ mutations: [Mutation], written: @Sendable () -> Void
+    _ mutations: [Mutation], written: @Sendable () -> Bool
   ) throws(StorageError) {
     let log = path + "-wal"
     if Files.room(path) ?? .max < Self.tightRoom, Files.size(log) > Self.shortLog {
       _ = emptyLog()
     }
+    let isTold = Atomic(false)
     do throws(StorageError) {
-      try commitOnce(mutations, written: written)
+      do throws(StorageError) {
+        try commitOnce(mutations) { isTold.store(written(), ordering: .relaxed) }
+      } catch {
+        guard error.code == .diskFull, Files.size(log) > 0, emptyLog() else { throw error }
+        // The first try may have called `written`.
+        try commitOnce(mutations, written: {})
+      }
     } catch {
-      guard error.code == .diskFull, Files.size(log) > 0, emptyLog() else { throw error }
-      // The first try may have called `written`.
-      try commitOnce(mutations, written: {})
+      if isTold.load(ordering: .relaxed) { database.withLock { $0?.origin?.disown() } }
+      throw error
     }
   }
 

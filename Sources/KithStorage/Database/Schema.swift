@@ -49,8 +49,8 @@ enum Schema {
   /// "Kith" in ASCII.
   static let applicationID: Int32 = 0x4b69_7468
 
-  /// No released version wrote 1 to 3.
-  static let version = 4
+  /// No released version wrote 1 to 4.
+  static let version = 5
 
   /// At 8 MiB a commit copies the write-ahead log into the database: few commits pay for it, and
   /// replay is quick.

@@ -93,6 +93,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "kith_store_take_refusals": (c_void_p, c_void_p, c_uint64, c_void_p),
     "kith_store_history": (c_void_p, c_void_p, c_char_p, c_size_t, c_void_p),
     "kith_store_undo": (c_void_p, c_void_p, c_char_p, c_uint64, c_void_p),
+    "kith_store_undo_transaction": (c_void_p, c_void_p, c_uint64, c_void_p),
     "kith_store_sync_report": (c_void_p, c_void_p, c_void_p),
     "kith_store_wait_until_synced": (c_void_p, c_void_p, c_int, c_uint, c_void_p),
     "kith_store_commit": (c_bool, c_void_p, BODY, c_void_p, c_void_p),

@@ -319,7 +319,7 @@ class Store(_Values):
         return self._ask(lib.kith_store_hidden_entries)  # type: ignore[no-any-return]
 
     def refusals(self) -> list[Refusal]:
-        """The transactions that were accepted offline and did not fit later, until they are taken."""
+        """The newest transactions that were accepted offline and did not fit later, until they are taken."""
         return self._ask(lib.kith_store_refusals)  # type: ignore[no-any-return]
 
     def take_refusals(self, through: int = 0) -> list[Refusal]:
@@ -328,13 +328,17 @@ class Store(_Values):
 
     def history(self, key: Optional[str] = None, limit: int = 0) -> list[dict[str, Value]]:
         """What a key (None: every key) showed before on this device, newest first: dictionaries with
-        "number", "key", "value", "ended" and "endedBy", as kith.h has them."""
+        "number", "transaction", "key", "value", "ended" and "endedBy", as kith.h has them."""
         name = None if key is None else encoded_key(key)
         return self._ask(lib.kith_store_history, name, limit)  # type: ignore[no-any-return]
 
     def undo(self, key: str, number: int = 0) -> Optional[dict[str, Value]]:
         """Makes a key show a past value again (0: the newest), and returns that; None if there is none."""
         return self._ask(lib.kith_store_undo, encoded_key(key), number)  # type: ignore[no-any-return]
+
+    def undo_transaction(self, transaction: int) -> list[dict[str, Value]]:
+        """Makes all keys whose values ended together show those again, and returns them."""
+        return self._ask(lib.kith_store_undo_transaction, transaction)  # type: ignore[no-any-return]
 
     def sync_report(self) -> SyncReport:
         """Which devices have this device's writes."""

@@ -117,7 +117,7 @@
         if opening.trapsOnInvalidKeys { fatalError(error.message) }
         logger.error("a write was refused", metadata: ["reason": "\(error.message)"])
         poster.refuse(key)
-      case .valueTooLarge, .quotaExceeded, .tooManyDrafts, .refusalsNotTaken:
+      case .valueTooLarge, .quotaExceeded:
         logger.error("a write was refused", metadata: ["reason": "\(error.message)"])
         poster.refuse(key)
       case .unsupportedValue:

@@ -188,8 +188,7 @@ struct ParsingTests {
 
   @Test func `errors say what to do on the command line`() {
     let expected: [(KithError.Code, String)] = [
-      (.quotaExceeded, "kith ls -lS"), (.refusalsNotTaken, "kith unshown --take"),
-      (.invalidName, "--name"), (.unknownStore, "kith status"),
+      (.quotaExceeded, "kith ls -lS"), (.invalidName, "--name"), (.unknownStore, "kith status"),
     ]
     for (code, advice) in expected {
       #expect(CommandFailure(KithError(code, "Said."))?.message?.contains(advice) == true)

@@ -36,8 +36,7 @@ struct HistoryWrite {
 /// An acknowledged write is accounted for if
 /// 1. it is the winner, or
 /// 2. its value stands among the refusals of its own node: it was refused and its program told, or
-///    so was a later write of its node that took its place among the drafts: both alone in their
-///    transactions, the later value no larger, or
+///    so was a later write of its node, which may have replaced it among the drafts, or
 /// 3. the winner is later. Stamps cannot be seen from outside, so "later" means: not certainly
 ///    earlier. All nodes read one clock, stamps count milliseconds of it, and a write is stamped
 ///    between its call and its acknowledgement. So a winner that was acknowledged at least
@@ -94,8 +93,8 @@ struct History {
         if isTold(write, outcome) { continue }
         // Several removals look alike: any of them may be the winner.
         let isSuperseded = candidates.contains { mayBeLater($0, than: write) }
-        let isCovered = { writes.contains { mayCover($0, write) && isTold($0, outcome) } }
-        if !isSuperseded && !mayBeNothing(write, writes) && !isCovered() {
+        let isReplaced = { writes.contains { mayReplace($0, write) && isTold($0, outcome) } }
+        if !isSuperseded && !mayBeNothing(write, writes) && !isReplaced() {
           problems.append(story(of: write, among: writes, newest, outcome))
         }
       }
@@ -117,21 +116,13 @@ struct History {
     outcome.refused[write.node].contains(Outcome.name(write.key, write.value))
   }
 
-  /// Whether one write may have taken the place of an earlier one of its node among the drafts.
-  private func mayCover(_ later: HistoryWrite, _ earlier: HistoryWrite) -> Bool {
-    guard later.node == earlier.node, later.began > earlier.began,
-      isAlone(later), isAlone(earlier)
-    else { return false }
-    guard let value = later.value else { return true }
-    return size(value) <= earlier.value.map(size) ?? -1
+  /// Whether one write may have replaced an earlier one of its key and node among the drafts.
+  private func mayReplace(_ later: HistoryWrite, _ earlier: HistoryWrite) -> Bool {
+    later.node == earlier.node && later.began > earlier.began
   }
 
   private func isAlone(_ write: HistoryWrite) -> Bool {
     writes.count { $0.transaction == write.transaction } == 1
-  }
-
-  private func size(_ value: PropertyListValue) -> Int {
-    if case .string(let text) = value { text.utf8.count } else { 0 }
   }
 
   /// A lost write with all others of its key, so that one failure is enough to understand it.

@@ -10,7 +10,7 @@ struct WebCommandTests {
   @Test func `kith web says which program has the page, if that is not there`() async throws {
     let household = try Household()
     let program = household.root.appending(path: "kith")
-    try FileManager.default.linkItem(at: KithProcess.program, to: program)
+    try FileManager.default.copyItem(at: KithProcess.program, to: program)
     let command = try KithProcess(
       command: [program.path, "web", "--directory", household.root.path + "/none"],
       in: household.root)

@@ -191,7 +191,7 @@ struct HarmlessReportsTests {
       store: "s",
       values: [
         .init(
-          number: 1, key: .init(hostile), shown: try EncodedValue(value),
+          number: 1, transaction: 1, key: .init(hostile), shown: try EncodedValue(value),
           endedMilliseconds: 1_000_000,
           endedBy: id(11))
       ], status: status)

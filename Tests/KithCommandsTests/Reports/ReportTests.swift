@@ -276,10 +276,12 @@ struct ReportTests {
       store: "s",
       values: [
         .init(
-          number: 12, key: "theme", shown: try EncodedValue("light"), endedMilliseconds: 1_000_000,
+          number: 12, transaction: 11, key: "theme", shown: try EncodedValue("light"),
+          endedMilliseconds: 1_000_000,
           endedBy: Self.id(11)),
         .init(
-          number: 3, key: "theme", shown: nil, endedMilliseconds: 999_000, endedBy: nil),
+          number: 3, transaction: 3, key: "theme", shown: nil, endedMilliseconds: 999_000,
+          endedBy: nil),
       ],
       status: Self.status)
     #expect(
@@ -291,8 +293,8 @@ struct ReportTests {
     #expect(
       report.document.text(indented: false)
         == #"{"store":"s","values":[{"endedBy":"\#(Self.id(11).hex)","endedMilliseconds":1000000,"#
-        + #""key":"theme","number":12,"type":"string","value":"light"},"#
-        + #"{"endedMilliseconds":999000,"key":"theme","number":3}],"version":1}"#)
+        + #""key":"theme","number":12,"transaction":11,"type":"string","value":"light"},"#
+        + #"{"endedMilliseconds":999000,"key":"theme","number":3,"transaction":3}],"version":1}"#)
   }
 
   @Test func `export is canonical, and says nothing of the device`() {

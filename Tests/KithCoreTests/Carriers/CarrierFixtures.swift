@@ -90,7 +90,7 @@ struct CarrierFixture {
     }
     return CarrierReader(
       device: creator.id, stores: stores,
-      roster: roster, rosterDigest: roster.digest, epoch: epoch ?? self.epoch,
+      roster: roster, epoch: epoch ?? self.epoch,
       timeKeeper: timeKeeper, isWithholding: isWithholding)
   }
 

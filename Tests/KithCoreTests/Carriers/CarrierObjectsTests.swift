@@ -154,6 +154,7 @@ struct CarrierObjectsTests {
     var (own, limits) = (body(2, level: 0), body(2, level: 0, by: fixture.second))
     own.parts[0].have.policy.keys -= 1
     limits.parts[0].have.policy.keys -= 1
+    let odd = fixture.body(through: [mine: 3], level: 9, digest: Blake2b.digest256([2]))
     let old = fixture.epoch
     let cases: [(String, ObjectBody, [ObjectBody], EpochKeys, isDeleted: Bool)] = [
       ("a later one brings it", body(2, level: 0), [body(2)], old, true),
@@ -169,6 +170,10 @@ struct CarrierObjectsTests {
       (
         "only one above nothing is from nothing", body(3, level: 0, tells: true),
         [body(3), body(3, above: 3, tells: true)], old, false
+      ),
+      (
+        "an odd one is there", body(3, level: 0, tells: true), [body(3, tells: true), odd], old,
+        false
       ),
       ("it has the records", body(2, level: 0, records: roster), [body(2)], old, false),
       (
@@ -192,13 +197,19 @@ struct CarrierObjectsTests {
     }
   }
 
-  /// Others may keep what this device refuses.
-  @Test func `an object with a refused author's data is deleted only if that is brought, too`() {
-    let refusing = fixture.reader([mine: 1], at: start, refused: [theirs.device])
-    let first = fixture.body(through: [mine: 1, theirs: 1])
-    let cases: [([ChainID: UInt64], Bool)] = [([mine: 1], false), ([mine: 1, theirs: 1], true)]
-    for (through, isDeleted) in cases {
-      let objects = objects([first, fixture.body(through: through, level: 1)])
+  /// Others may keep what this device refuses, and need to hear the state with it.
+  @Test func `an object with a refused author's data is deleted if it is covered, and brought`() {
+    let refusing = fixture.reader(
+      [mine: 1, theirs: 1], at: start, refused: [theirs.device])
+    let cases: [([ChainID: UInt64], [ChainID: UInt64], Bool)] = [
+      ([mine: 1, theirs: 1], [mine: 1], false),
+      ([mine: 1, theirs: 1], [mine: 1, theirs: 1], true),
+      ([mine: 1, theirs: 2], [mine: 1, theirs: 2], false),
+    ]
+    for (first, second, isDeleted) in cases {
+      let objects = objects([
+        fixture.body(through: first), fixture.body(through: second, level: 1),
+      ])
       #expect(objects.deletable(by: refusing, []) == (isDeleted ? [names(1)[0]] : []))
     }
   }

@@ -15,11 +15,14 @@ struct CarrierPlanTests {
   }
 
   /// The creator, with so many change sets in the first store.
-  func author(_ count: UInt64 = 3, levelBytes: Int = 4_096, isBelow: Bool = false) -> ObjectAuthor {
+  func author(
+    _ count: UInt64 = 3, levelBytes: Int = 4_096, isBelow: Bool = false,
+    refused: Set<DeviceID> = []
+  ) -> ObjectAuthor {
     var log = ChangeSetLog()
     for sequence in 1...count { log.insert(unsigned(sequence, of: mine)) }
     _ = log.cover(mine, through: count)
-    var reader = fixture.reader([mine: count])
+    var reader = fixture.reader([mine: count], refused: refused)
     reader.stores[fixture.store]?.horizon.isBelow = isBelow
     return fixture.author(reader, logs: [fixture.store: log], levelBytes: levelBytes)
   }
@@ -125,6 +128,12 @@ struct CarrierPlanTests {
     ] {
       #expect((plan(keys, mayTell: mayTell, isAsked: isAsked)?.words.count == 1) == isPut)
     }
+  }
+
+  /// Others would delete it as old: they have more.
+  @Test func `a device that refuses an author puts nothing to tell its state`() {
+    #expect(plan([body(3)], author(), mayTell: true) != nil)
+    #expect(plan([body(3)], author(refused: [fixture.second.id]), mayTell: true) == nil)
   }
 }
 

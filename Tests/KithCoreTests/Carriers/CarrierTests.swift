@@ -114,6 +114,74 @@ struct CarrierTests {
     #expect(turn(fixture.reader([mine: 3], at: now, refused: [theirs.device])) == names)
   }
 
+  @Test func `a part that was left out for limits of a moment is taken in later`() {
+    let name = names(1)[0]
+    var policy = Policy.standard
+    policy.keys -= 1
+    let other = fixture.reader([mine: 3], at: now, policy: policy)
+    var carrier = listed([name], [fixture.object()])
+    _ = carrier.nextGets(reader())
+    _ = carrier.got(name, reader(), .opened(fixture.body(through: [mine: 3]), []))
+    _ = carrier.nextOpened(other)
+    guard case .part(_, let part, _, _) = carrier.nextOpened(other) else {
+      Issue.record("no part is ready")
+      return
+    }
+    carrier.took(part, of: name, isWhole: false, other)
+    _ = carrier.nextOpened(other)
+    #expect(carrier.waiting.isEmpty)
+    carrier.begin()
+    _ = carrier.listed(carrier.objects.known.mapValues(\.bytes), fixture.carrierKeys, reader())
+    #expect(carrier.nextGets(reader()) == [name])
+  }
+
+  @Test func `a part that was left out of an object that waits is taken in once limits change`() {
+    let name = names(1)[0]
+    let other = StoreIdentifier("com.example.Notes")!
+    var body = fixture.body(through: [mine: 3])
+    body.parts.append(fixture.part(other, above: [theirs: 9], through: [theirs: 12]))
+    var policy = Policy.standard
+    policy.keys -= 1
+    let before = fixture.reader([mine: 3], at: now, empty: [other], policy: policy)
+    var carrier = Carrier()
+    func turn(_ reader: CarrierReader) {
+      carrier.begin()
+      _ = carrier.listed([name: 100], fixture.carrierKeys, reader)
+      if carrier.nextGets(reader) == [name] {
+        _ = carrier.got(name, reader, .opened(body, []))
+        _ = carrier.nextOpened(reader)
+      }
+    }
+    turn(before)
+    guard case .part(_, let part, _, _) = carrier.nextOpened(before) else {
+      Issue.record("no part is ready")
+      return
+    }
+    carrier.took(part, of: name, isWhole: false, before)
+    let after = fixture.reader([mine: 3], at: now, empty: [other])
+    turn(after)
+    guard case .part(_, let again, _, _) = carrier.nextOpened(after) else {
+      Issue.record("the part is still left out")
+      return
+    }
+    #expect(again == part)
+  }
+
+  /// It was cut after this device had read it.
+  @Test func `an object that waits is got again if its size changed`() {
+    let name = names(1)[0]
+    var carrier = listed([name], [fixture.object()])
+    _ = carrier.nextGets(reader())
+    let body = fixture.body(above: [theirs: 9], through: [theirs: 12])
+    _ = carrier.got(name, reader(), .opened(body, []))
+    for difference in [0, 1] {
+      carrier.begin()
+      let listing = carrier.objects.known.mapValues { $0.bytes - difference }
+      _ = carrier.listed(listing, fixture.carrierKeys, reader())
+      #expect(carrier.nextGets(reader()) == (difference == 0 ? [] : [name]))
+    }
+  }
+
   @Test func `an object under an unknown epoch is got again in a turn that brings records`() {
     let names = names(2)
     var carrier = listed(names, names.map { _ in fixture.object() })
@@ -191,7 +259,7 @@ struct CarrierTests {
       return #expect(Bool(false))
     }
     #expect(part.store == TestWorld.store)
-    carrier.took(part, of: name, isWhole: true)
+    carrier.took(part, of: name, isWhole: true, reader)
     if case .none = carrier.nextOpened(reader) {} else { #expect(Bool(false)) }
     #expect(carrier.nextGets(reader).isEmpty && carrier.waiting[name] != nil)
     #expect(carrier.objects[name]?.state == .unread)
@@ -199,7 +267,7 @@ struct CarrierTests {
     guard case .part(_, let last, _, _) = carrier.nextOpened(reader) else {
       return #expect(Bool(false))
     }
-    carrier.took(last, of: name, isWhole: false)
+    carrier.took(last, of: name, isWhole: false, reader)
     if case .none = carrier.nextOpened(reader) {} else { #expect(Bool(false)) }
     #expect(carrier.objects[name]?.state == .taken(body, without: [fixture.store]))
   }
@@ -245,7 +313,7 @@ struct CarrierTests {
       if case .none = next { break }
       guard case .part(let name, let part, _, _) = next else { continue }
       taken.append(name)
-      carrier.took(part, of: name, isWhole: true)
+      carrier.took(part, of: name, isWhole: true, reader)
     }
     #expect(taken == [names[1], names[0]])
     _ = carrier.nextGets(reader)
@@ -293,6 +361,10 @@ struct CarrierTests {
       #expect(reader.isRepair(part) == isRepair, "\(name)")
       #expect(reader.isOdd(part) == isOdd, "\(name)")
     }
+    // Its state must differ from that of a device that keeps what this one refuses.
+    let refusing = fixture.reader([mine: 3], refused: [other.device])
+    let more = fixture.part(fixture.store, through: [mine: 3, other: 1], digest: another)
+    #expect(!refusing.isOdd(more))
   }
 
   /// The reader covers its own chain through 3; the object has change sets 3 and 4 of it.

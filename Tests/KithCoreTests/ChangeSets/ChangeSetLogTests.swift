@@ -35,6 +35,32 @@ import Testing
     #expect((1...4).filter { log.isCovered(unsigned($0, of: one).header) }.count == now)
   }
 
+  @Test(arguments: 1...20 as ClosedRange<UInt64>)
+  func `the vector and the incarnations are always those of the chains`(seed: UInt64) {
+    var random = SeededEntropy(seed: seed)
+    let chains = [1, 2, 3].flatMap { [chain($0), chain($0, incarnation: 2)] }
+    var log = ChangeSetLog()
+    for _ in 0..<100 {
+      let chain = chains[Int.random(in: 0..<chains.count, using: &random)]
+      let sequence = UInt64.random(in: 1...9, using: &random)
+      switch Int.random(in: 0..<12, using: &random) {
+      case 0..<4: log.insert(unsigned(sequence, of: chain))
+      case 4..<8: _ = log.cover(chain, through: sequence)
+      case 8: log.restore(chain, covered: sequence)
+      case 9: log.restore(chain, lost: sequence)
+      case 10: _ = log.drop(chains: { $0 == chain }, in: store)
+      default:
+        if Bool.random(using: &random) { _ = log.lose(in: store) }
+        if sequence == 9 { log.withhold([chain.device]) }
+      }
+      let covered = log.chains.mapValues(\.covered)
+      #expect(log.vector == covered.filter { $0.value > 0 && !log.isWithheld($0.key.device) })
+      let incarnations = Dictionary(grouping: log.chains.keys, by: \.device)
+      #expect(log.incarnations == incarnations.mapValues { Set($0.map(\.incarnation)) })
+      #expect(log.holdsWithheld == log.chains.keys.contains { log.isWithheld($0.device) })
+    }
+  }
+
   @Test func `the chains that published last are named first, with what is covered`() {
     let chains = (1...4).map { chain($0) }
     let clocks: [UInt64] = [5, 9, 5, 1]
@@ -161,9 +187,9 @@ import Testing
 }
 
 /// A chain of a device whose id is this number.
-func chain(_ number: UInt8) -> ChainID {
+func chain(_ number: UInt8, incarnation: UInt64 = 1) -> ChainID {
   let device = DeviceID { $0.initializeMemory(as: UInt8.self, repeating: number) }
-  return ChainID(device: device, incarnation: Incarnation(rawValue: 1))
+  return ChainID(device: device, incarnation: Incarnation(rawValue: incarnation))
 }
 
 /// A change set with boxes of these sizes, and no signature: a log checks none. Two of one sequence

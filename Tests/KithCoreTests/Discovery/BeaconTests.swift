@@ -274,7 +274,7 @@ struct BeaconMaker {
 
 @Suite struct TokenBucketTests {
   @Test func `it gives so many at once and so many a second`() {
-    var bucket = TokenBucket(tokens: 4, perSecond: 2)
+    var bucket = TokenBucket(4, per: 2_000)
     let takes: [(count: Int, at: UInt64, isGiven: Bool)] = [
       (4, 100, true), (1, 100, false), (1, 599, false), (1, 600, true), (2, 1_100, false),
       (2, 1_600, true), (1, 0, false), (4, .max, true), (1, .max, false),

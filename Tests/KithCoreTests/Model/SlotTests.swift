@@ -69,12 +69,10 @@ import Testing
         var state = StoreState(policy: .standard)
         _ = state.merge(try kept(published, stamp(5), replaced: replaced))
         _ = state.refresh(["k"])
-        let draft = Draft(
-          ordinal: 1, clock: stamp(clock).clock,
-          operations: [
-            KithCore.Operation(key: "k", value: try number.map { try EncodedValue(.integer($0)) })
-          ])
-        let isLaid = state.layAnew(draft, author: Self.devices[0]) == .stands(draft)
+        let operation = KithCore.Operation(
+          key: "k", value: try number.map { try EncodedValue(.integer($0)) })
+        let isLaid = state.isNewest(
+          operation, writtenAt: stamp(clock).clock, by: Self.devices[0])
         let entry = try kept(number, stamp(clock), replaced: stamp(5))
         let slot = merged(try kept(published, stamp(5), replaced: replaced), entry)
         let isNewest = slot.newest.digest == entry.digest

@@ -215,24 +215,6 @@ import Testing
     #expect(forgotten.map(\.index) == [100, 200, 0])
   }
 
-  @Test func `drafts that later ones write over altogether are bounded`() throws {
-    let world = try TestWorld(devices: 1, seed: 69)
-    for number in 0..<(Limits.drafts + 200) {
-      let first = number % 8
-      world.write(
-        [
-          set("k\(first)", .integer(Int64(number))),
-          set("k\((first + 1) % 8)", .integer(Int64(number))),
-        ], on: 0, flush: false)
-    }
-    #expect(
-      world.devices[0].replica.stores[TestWorld.store]?.drafts.drafts.count ?? 0 <= Limits.drafts)
-    world.flush(0)
-    let before = world.view(0)
-    try world.restart(0)
-    #expect(world.view(0) == before)
-  }
-
   @Test func `a clock at the end of time does not begin again`() {
     let last = HybridTime(milliseconds: (1 << 44) - 1)
     #expect(HybridTime(milliseconds: (1 << 44) + 59_999) == last)

@@ -10,100 +10,77 @@ import Testing
   }
 
   @Test func `a value that grows alone for ever is taken for ever, and kept once`() throws {
-    let policy = Policy(totalBytes: 10_000, keys: 4)
-    let world = try TestWorld(devices: 2, seed: 170, policy: policy)
+    let world = try TestWorld(devices: 2, seed: 170, policy: Policy(totalBytes: 10_000, keys: 4))
     for size in 0..<100 {
-      // Each may be refused though the one before stays; there are too many to keep all.
-      world.write([set("k", blob(5_000 + size))], on: 0)
-      #expect(try store(0, in: world).drafts.bytes <= policy.room(factor: Limits.draftFactor))
+      world.write([set("k", blob(5_000 + size)), set("l\(size % 3)", 1)], on: 0)
+      #expect(try store(0, in: world).drafts.count <= 4)
     }
     #expect(world.devices[0].refused.isEmpty)
-    #expect(world.devices[0].disk.stores[TestWorld.store]?.drafts.count ?? 0 < 20)
-    let counted = try store(0, in: world).drafts.drafts.reduce(0) { $0 + $1.operations.keptBytes }
-    #expect(try store(0, in: world).drafts.bytes == counted)
+    #expect(world.devices[0].disk.stores[TestWorld.store]?.drafts.count == 4)
     try world.restart(0)
-    #expect(try store(0, in: world).drafts.bytes == counted)
     #expect(world.text("k", on: 0) == blob(5_099))
     world.connectAll()
     world.settle()
     #expect(world.text("k", on: 1) == blob(5_099))
-    #expect(try store(0, in: world).drafts.bytes == 0)
+    #expect(try store(0, in: world).drafts.isEmpty)
   }
 
-  @Test func `drafts that none rewrites are bounded, and a removal is taken all the same`() throws {
-    let policy = Policy(totalBytes: 1_000, keys: 4)
-    let limit = policy.room(factor: Limits.draftFactor)
-    let world = try TestWorld(devices: 2, seed: 171, policy: policy)
-    world.write([set("stays", 1), set("stays too", 1)], on: 0)
-    var refusal: WriteError?
-    for number in 0..<200 where refusal == nil {
-      let before = (world.view(0), world.devices[0].disk.stores)
-      let id = world.write([set("k\(number)", 1)], on: 0)
-      refusal = world.devices[0].refused[id]
-      if refusal == nil {
-        world.write([remove("k\(number)")], on: 0)
-      } else {
-        #expect(world.view(0) == before.0)
-        #expect(world.devices[0].disk.stores == before.1)
-      }
-    }
-    guard case .tooManyDrafts(let bytes, limit) = refusal else {
-      Issue.record("not refused, but \(String(describing: refusal))")
-      return
-    }
-    #expect(bytes > limit)
-    let removal = world.write([remove("stays")], on: 0)
-    #expect(world.devices[0].accepted.contains(removal))
-    #expect(Array(world.view(0).keys) == ["stays too"])
-    // Once they are published there is room again.
+  @Test func `removals of keys that no device has are bounded, and none is refused`() throws {
+    let world = try TestWorld(devices: 2, seed: 171, policy: Policy(totalBytes: 1_000, keys: 4))
     world.connectAll()
     world.settle()
-    world.write([set("after", 1)], on: 0)
+    world.write([set("published", 1)], on: 0)
     world.settle()
-    #expect(world.text("after", on: 1) == 1)
+    world.disconnectAll()
+    world.write([remove("published"), set("stays", 1)], on: 0, flush: false)
+    let limit = 4 * Limits.draftRemovalFactor
+    for number in 0..<(limit + 20) {
+      world.write([set("k\(number)", 1)], on: 0, flush: false)
+      world.write([remove("k\(number)")], on: 0, flush: false)
+    }
+    #expect(world.devices[0].refused.isEmpty)
+    let drafts = try store(0, in: world).drafts
+    #expect(drafts.count == limit + 2)
+    // The earliest are dropped, except that of a key which other devices have.
+    #expect(drafts["k19"] == nil && drafts["k20"] != nil && drafts["published"] != nil)
+    world.flush(0)
+    #expect(world.devices[0].disk.stores[TestWorld.store]?.drafts.count == drafts.count)
+    try world.restart(0)
+    #expect(Array(world.view(0).keys) == ["stays"])
+    world.connectAll()
+    world.settle()
+    #expect(Array(world.view(1).keys) == ["stays"])
     world.checkConvergence("published")
   }
 
-  @Test func `refusals that nobody takes are bounded, and none is forgotten for it`() throws {
+  @Test func `the newest refusals are kept if nobody takes them`() throws {
     let policy = Policy(totalBytes: 1_000, keys: 4)
-    let limit = policy.room(factor: Limits.draftFactor)
     let world = try TestWorld(devices: 3, seed: 172, policy: policy)
     world.connectAll()
     world.settle()
-    var error: WriteError?
-    var rounds = 0
-    while error == nil, rounds < 60 {
+    for round in 0..<20 {
       world.disconnect(0, 2)
       world.disconnect(1, 2)
-      let id = world.write([set("mine", blob(600))], on: 2)
-      error = world.devices[2].refused[id]
+      let id = world.write([set("mine", blob(600, 0x61 + UInt8(round)))], on: 2)
+      #expect(world.devices[2].accepted.contains(id))
       world.write([set("theirs", blob(600))], on: 0)
       world.settle()
       world.connectAll()
       world.settle()
       world.write([remove("theirs")], on: 0)
       world.settle()
-      if error == nil { rounds += 1 }
     }
-    guard case .refusalsNotTaken(let bytes, limit) = error else {
-      Issue.record("not refused, but \(String(describing: error))")
-      return
-    }
-    #expect(bytes > limit)
     let refusals = world.devices[2].replica.refusals(of: TestWorld.store)
-    #expect(refusals.map(\.number) == (1...UInt64(rounds)).map { $0 })
+    let bytes = try store(2, in: world).refusals.bytes
+    #expect(bytes <= policy.room(factor: Limits.refusalFactor))
+    #expect(refusals.last?.operations == [set("mine", blob(600, 0x61 + 19))])
+    #expect(refusals.map(\.number) == Array(21 - UInt64(refusals.count)...20))
+    #expect(refusals.count > 3)
     try world.restart(2)
-    #expect(try store(2, in: world).refusals.bytes == bytes)
-    world.connectAll()
-    world.settle()
-    world.write([set("others write", 1)], on: 0)
-    world.settle()
-    let removal = world.write([remove("others write")], on: 2)
-    #expect(world.devices[2].accepted.contains(removal))
-    world.perform(.takeRefusals(TestWorld.store, through: UInt64(rounds)), on: 2)
+    #expect(world.devices[2].replica.refusals(of: TestWorld.store) == refusals)
+    world.perform(.takeRefusals(TestWorld.store, through: 20), on: 2)
     #expect(try store(2, in: world).refusals.bytes == 0)
-    let id = world.write([set("mine", 1)], on: 2)
-    #expect(world.devices[2].accepted.contains(id))
+    world.connectAll()
     world.settle()
     world.checkConvergence("taken")
   }

@@ -172,8 +172,8 @@ import Testing
     for isSent in [false, true] {
       let now = world.instant(of: 0)
       _ = try round(of: [set("k", 1)], number: isSent ? 901 : 900, in: world)
-      _ = device.shell.failed(ShellFixture.full, isSent: isSent, at: now)
-      // The first attempt fails too, without having sent anything.
+      _ = device.shell.failed(ShellFixture.full, at: now)
+      // The first attempt fails too, without having sent anything. Storage knows what was sent.
       for attempt in 0...1 {
         let replica = try Replica(
           account: world.account, keys: device.keys, snapshot: device.disk,
@@ -182,9 +182,12 @@ import Testing
         guard case .reload = device.shell.next(at: world.instant(of: 0)) else {
           throw ShellFixture.full
         }
-        _ = device.shell.reopen(replica, isCopy: false, at: world.instant(of: 0))
+        _ = device.shell.reopen(replica, isCopy: isSent, at: world.instant(of: 0))
         let probe = try #require(Self.round(device.shell.next(at: world.instant(of: 0))))
         #expect(probe.mutations.contains { $0.key == .incarnation } == isSent)
+        let start = world.instant(of: 0).wallMilliseconds
+        let isLater = device.replica.hybridClock.milliseconds > start + Limits.earlyMilliseconds
+        #expect(isLater == isSent)
         guard attempt == 1 else {
           _ = device.shell.failed(ShellFixture.full, at: world.instant(of: 0))
           continue

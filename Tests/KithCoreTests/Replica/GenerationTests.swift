@@ -142,7 +142,8 @@ import Testing
     setClock(0, isSynchronised: true, on: 1, in: world)
     #expect((world.view(1) == seen) as Bool)
     #expect(generation(1, in: world) == 1)
-    let clocks = world.devices[1].replica.stores[TestWorld.store]?.drafts.drafts.map(\.clock) ?? []
+    let store = try #require(world.devices[1].replica.stores[TestWorld.store])
+    let clocks = store.drafts.transactions.map(\.clock)
     #expect(clocks.count == 2)
     #expect(clocks == clocks.sorted())
     #expect(clocks.allSatisfy { $0.milliseconds <= world.now.wallMilliseconds })

@@ -257,6 +257,17 @@ import Testing
     checkGone(world, [0, 1, 2], "after a restart")
   }
 
+  /// Nobody is left that could say what was removed: it waited for ever.
+  @Test func `a device is not below the horizon once it is the only one`() throws {
+    let world = try world(714)
+    world.disconnectAll()
+    world.devices[2].replica.stores[TestWorld.store]?.horizon.isBelow = true
+    world.revoke(0, by: 2, keeping: [world.id(1)])
+    #expect(horizon(2, world).isBelow)
+    world.revoke(1, by: 2)
+    #expect(!horizon(2, world).isBelow)
+  }
+
   @Test func `a device for which removals were forgotten is named until it has everything`() throws
   {
     let world = try world(710)

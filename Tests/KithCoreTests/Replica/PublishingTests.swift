@@ -94,11 +94,11 @@ import Testing
     let world = try apart(2, seed: 103)
     world.write([set("k", "draft")], on: 0)
     let draft = try #require(
-      world.devices[0].replica.stores[TestWorld.store]?.drafts.drafts.first?.clock)
+      world.devices[0].replica.stores[TestWorld.store]?.drafts["k"]?.clock)
     world.clockErrors[0] = -30_000
     try world.restart(0)
     world.write([set("other", 1)], on: 0)
-    let clocks = world.devices[0].replica.stores[TestWorld.store]?.drafts.drafts.map(\.clock)
+    let clocks = world.devices[0].replica.stores[TestWorld.store]?.drafts.transactions.map(\.clock)
     #expect(clocks?.last ?? .zero > draft)
     // Entries of other devices count as well: a write that has seen one is later.
     world.clockErrors = [0: 0, 1: 30_000]

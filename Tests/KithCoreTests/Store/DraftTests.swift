@@ -3,71 +3,93 @@ import Testing
 
 @testable import KithCore
 
-/// The drafts that may be forgotten for later ones, and those that may not.
+/// A later write of a key replaces its draft (`Docs/Protocol/drafts.md`).
 @Suite struct DraftTests {
-  private func draft(_ operations: KithCore.Operation...) -> Draft {
-    Draft(ordinal: 1, clock: .zero, operations: operations)
-  }
-
-  @Test func `a draft makes way only for a write of the same key that stands wherever it does`() {
-    let large = set("k", blob(100))
-    let small = set("k", blob(10))
-    #expect(draft(small).covers(draft(large)))
-    #expect(draft(large).covers(draft(large)))
-    #expect(draft(remove("k")).covers(draft(large)))
-    #expect(draft(remove("k")).covers(draft(remove("k"))))
-    #expect(!draft(large).covers(draft(small)), "the larger might be refused")
-    #expect(!draft(small).covers(draft(remove("k"))), "any value might be refused")
-    #expect(!draft(small).covers(draft(set("l", blob(100)))))
-    #expect(!draft(small).covers(draft(large, set("l", 1))), "the other key would be lost")
-    #expect(!draft(small, set("l", 1)).covers(draft(large)), "the other key may have it refused")
-  }
-
-  @Test func `a larger write that is refused leaves the one before it`() throws {
-    let world = try TestWorld(devices: 3, seed: 140, policy: Policy(totalBytes: 1_000))
+  /// Three devices that met; then device 2 is alone.
+  private func apart(seed: UInt64, policy: Policy) throws -> TestWorld {
+    let world = try TestWorld(devices: 3, seed: seed, policy: policy)
     world.connectAll()
     world.settle()
     world.disconnectAll()
-    world.write([set("k", blob(100))], on: 2)
-    world.write([set("k", blob(600))], on: 2)
+    return world
+  }
+
+  /// The others write, then device 2 meets them.
+  private func meet(_ operations: [KithCore.Operation], in world: TestWorld) {
     world.connect(0, 1)
     world.settle()
-    world.write([set("theirs", blob(600))], on: 0)
+    world.write(operations, on: 0)
     world.settle()
     world.connect(1, 2)
     world.settle()
-    #expect(world.text("k", on: 0) == blob(100))
-    #expect(
-      world.devices[2].replica.refusals(of: TestWorld.store).map(\.operations)
-        == [[set("k", blob(600))]])
-    world.checkConvergence("larger")
+  }
+
+  private func refused(in world: TestWorld) -> [[KithCore.Operation]] {
+    world.devices[2].replica.refusals(of: TestWorld.store).map(\.operations)
+  }
+
+  @Test func `a write that is refused takes the draft that it replaced with it`() throws {
+    let world = try apart(seed: 140, policy: Policy(totalBytes: 1_000))
+    world.write([set("k", blob(100))], on: 2)
+    world.write([set("k", blob(600))], on: 2)
+    meet([set("theirs", blob(600))], in: world)
+    #expect(world.text("k", on: 0) == nil)
+    #expect(refused(in: world) == [[set("k", blob(600))]])
+    world.checkConvergence("replaced")
   }
 
   @Test(arguments: [false, true])
-  func `a write that a smaller one took the place of was lost with it`(restarts: Bool) throws {
+  func `the other keys of a transaction stay, and are refused together`(isRestRefused: Bool) throws
+  {
+    let world = try apart(seed: 144, policy: Policy(totalBytes: 1_000))
+    world.write([set("a", 1), set("b", 1), set("c", blob(isRestRefused ? 420 : 20))], on: 2)
+    world.write([set("a", blob(450))], on: 2)
+    meet([set("theirs", blob(600))], in: world)
+    let rest = [set("b", 1), set("c", blob(isRestRefused ? 420 : 20))]
+    #expect(refused(in: world) == (isRestRefused ? [rest] : []) + [[set("a", blob(450))]])
+    #expect(world.text("b", on: 0) == (isRestRefused ? nil : 1))
+    #expect(world.text("a", on: 0) == nil)
+    world.checkConvergence("the rest")
+  }
+
+  /// The first write made room for the second. The third replaced it, and needs less.
+  @Test func `drafts that fit together were refused one after another`() throws {
+    let world = try TestWorld(devices: 2, seed: 145, policy: Policy(totalBytes: 300))
+    world.connectAll()
+    world.settle()
+    world.write([set("doc", blob(180))], on: 0)
+    world.settle()
+    world.disconnectAll()
+    for operation in [set("doc", blob(10)), set("x", blob(220)), set("doc", blob(40))] {
+      let id = world.write([operation], on: 0)
+      #expect(world.devices[0].accepted.contains(id))
+    }
+    try world.restart(0)
+    #expect(world.text("doc", on: 0) == blob(40) && world.text("x", on: 0) == blob(220))
+    world.connectAll()
+    world.settle()
+    #expect(world.text("doc", on: 1) == blob(40) && world.text("x", on: 1) == blob(220))
+    #expect(world.devices[0].replica.refusals(of: TestWorld.store).isEmpty)
+    world.checkConvergence("together")
+  }
+
+  @Test(arguments: [false, true])
+  func `of new keys, the one written last claims its room last`(restarts: Bool) throws {
     let policy = Policy(totalBytes: 300, keys: 10, keyBytes: 64, valueBytes: 300)
-    let world = try TestWorld(devices: 3, seed: 142, policy: policy)
+    let world = try apart(seed: 142, policy: policy)
+    world.write([set("k", blob(97))], on: 2)
+    world.write([set("m", blob(77))], on: 2)
+    world.write([set("k", blob(90))], on: 2)
+    #expect(world.devices[2].disk.stores[TestWorld.store]?.drafts.count == 2)
+    if restarts { try world.restart(2) }
+    // With theirs there is room for either of the two keys.
+    meet([set("other", blob(131))], in: world)
     world.connectAll()
     world.settle()
-    world.disconnectAll()
-    world.connect(1, 2)
-    world.write([set("other", blob(131))], on: 1)
-    world.settle()
-    world.disconnectAll()
-    world.write([set("k", blob(97))], on: 0)
-    world.write([set("m", blob(77))], on: 0)
-    // With theirs there is room for either of the two keys. The first keeps its place.
-    world.write([set("k", blob(90))], on: 0)
-    #expect(world.devices[0].disk.stores[TestWorld.store]?.drafts.count == 2)
-    if restarts { try world.restart(0) }
-    world.connectAll()
-    world.settle()
-    #expect(world.text("k", on: 1) == blob(90))
-    #expect(
-      world.devices[0].replica.refusals(of: TestWorld.store).map(\.operations)
-        == [[set("m", blob(77))]])
-    world.checkInvariants("the place")
-    world.checkConvergence("the place")
+    #expect(world.text("m", on: 1) == blob(77))
+    #expect(refused(in: world) == [[set("k", blob(90))]])
+    world.checkInvariants("the room")
+    world.checkConvergence("the room")
   }
 
   @Test(arguments: [false, true])
@@ -109,192 +131,193 @@ import Testing
   }
 }
 
-/// The queue of drafts alone: what adding one comes to, and that storage follows.
-@Suite struct DraftQueueTests {
+/// The drafts alone: which a write replaces, and that storage follows.
+@Suite struct DraftsTests {
   private let store = TestWorld.store
-  private let limit = 1 << 20
 
   /// The contents of storage after some mutations.
-  private func applied(_ mutations: [Mutation], to disk: [UInt64: Draft]) -> [UInt64: Draft] {
+  private func applied(_ mutations: [Mutation], to disk: [UInt64: [UInt8]]) -> [UInt64: [UInt8]] {
     var disk = disk
     for mutation in mutations {
       switch mutation {
-      case .put(.store(_, .draft(let ordinal)), let bytes):
-        disk[ordinal] = Draft(ordinal: ordinal, decoding: bytes)
-      case .remove(.store(_, .draft(let ordinal))): disk[ordinal] = nil
+      case .put(.store(_, .draft(let row)), let bytes): disk[row] = bytes
+      case .remove(.store(_, .draft(let row))): disk[row] = nil
       default: Issue.record("\(mutation) is not about drafts")
       }
     }
     return disk
   }
 
-  private func queue(_ drafts: [[KithCore.Operation]]) -> DraftQueue {
-    var queue = DraftQueue()
-    for (number, operations) in drafts.enumerated() {
-      queue.add(operations, clock: clock(number), limit: limit)
-    }
-    return queue
+  private func restored(_ disk: [UInt64: [UInt8]]) throws -> Drafts {
+    var drafts = Drafts()
+    for (row, bytes) in disk { drafts.restore(try #require(Draft(decoding: bytes)), from: row) }
+    return drafts
   }
 
   private func clock(_ number: Int) -> HybridTime {
     HybridTime(milliseconds: 1_000 + UInt64(number))
   }
 
-  private func byOrdinal(_ queue: DraftQueue) -> [UInt64: Draft] {
-    Dictionary(uniqueKeysWithValues: queue.drafts.map { ($0.ordinal, $0) })
+  private func drafts(_ writes: [[KithCore.Operation]]) -> Drafts {
+    var drafts = Drafts()
+    for (number, operations) in writes.enumerated() {
+      drafts.add(LocalWrite(clock: clock(number), operations: operations))
+    }
+    return drafts
   }
 
-  /// Drafts, one more, and the ordinals in the queue after it; a covered draft is replaced.
-  @Test(arguments: [
-    ([], [set("k", 1)], [1]),
-    ([[set("k", 1)]], [set("k", 2)], [1]),
-    ([[set("k", 1)], [set("l", 1)]], [set("k", 2)], [1, 2]),
-    ([[set("k", blob(5))]], [set("k", blob(6))], [1, 2]),
-    ([[set("k", 1)]], [remove("k")], [1]),
-    ([[set("k", 1), set("l", 1)]], [set("k", 2)], [1, 2]),
-    ([[set("k", 1)]], [set("k", 2), set("l", 1)], [1, 2]),
-    ([[set("k", 1)], [set("k", 2), set("l", 1)]], [set("k", 3)], [1, 2, 3]),
-  ])
-  func `a draft is the last, or has the place of the one that it covers`(
-    before: [[KithCore.Operation]], added: [KithCore.Operation], ordinals: [UInt64]
+  /// Transactions, and what is left of them.
+  @Test(
+    arguments: [
+      ([], []),
+      ([[set("k", 1)], [set("k", 2)]], [[set("k", 2)]]),
+      ([[set("k", 1)], [set("l", 1)], [set("k", blob(5))]], [[set("l", 1)], [set("k", blob(5))]]),
+      ([[set("k", 1)], [remove("k")]], [[remove("k")]]),
+      ([[set("l", 1), set("k", 1)]], [[set("k", 1), set("l", 1)]]),
+      (
+        [[set("k", 1), set("l", 1), set("m", 1)], [set("l", 2)]],
+        [[set("k", 1), set("m", 1)], [set("l", 2)]]
+      ),
+      (
+        [[set("k", 1), set("l", 1)], [set("l", 2), set("m", 2)], [remove("m")]],
+        [[set("k", 1)], [set("l", 2)], [remove("m")]]
+      ),
+    ] as [([[KithCore.Operation]], [[KithCore.Operation]])])
+  func `a write replaces the drafts of its keys`(
+    writes: [[KithCore.Operation]], left: [[KithCore.Operation]]
   ) {
-    var queue = queue(before)
-    let last = queue.drafts
-    let outcome = queue.add(added, clock: clock(9), limit: limit)
-    #expect(queue.drafts.map(\.ordinal) == ordinals)
-    let isReplacing = ordinals.count == before.count
-    let replaced = last.first { $0.keys == added.map { Key($0.key) } }
-    #expect(outcome == (isReplacing ? replaced.map { .replaced($0) } : .appended))
-    #expect(queue.bytes == queue.drafts.reduce(0) { $0 + $1.operations.keptBytes })
+    let drafts = drafts(writes)
+    #expect(drafts.transactions.map(\.operations) == left)
+    let clocks = drafts.transactions.map(\.clock)
+    #expect(clocks == clocks.sorted())
+    #expect(drafts.count == left.joined().count)
   }
 
-  @Test func `drafts whose keys are all written later go only if there are many`() {
-    let both: [KithCore.Operation] = [set("k", 1), set("l", 1)]
-    var roomy = queue([both, both])
-    #expect(roomy.add(both, clock: clock(3), limit: limit) == .appended)
-    #expect(roomy.drafts.map(\.ordinal) == [1, 2, 3])
-    var crowded = queue([both, both])
-    let narrow = crowded.bytes
-    #expect(crowded.bytes(adding: both, limit: narrow) == both.keptBytes)
-    crowded.add(both, clock: clock(3), limit: narrow)
-    #expect(crowded.drafts.map(\.ordinal) == [3])
-    // A draft with a key of its own stays, and then there is too little space.
-    var kept = queue([both, [set("k", 1), set("mine", 1)]])
-    #expect(kept.bytes(adding: both, limit: narrow) == 2 * both.keptBytes + 3)
-    kept.add(both, clock: clock(3), limit: narrow)
-    #expect(kept.drafts.map(\.ordinal) == [2, 3])
-  }
-
-  @Test func `storage holds exactly the drafts once what the queue asks for is committed`() {
+  @Test func `storage holds exactly the drafts once their mutations are committed`() throws {
     var random = SeededEntropy(seed: 12)
-    var queue = DraftQueue()
-    var disk: [UInt64: Draft] = [:]
+    var drafts = Drafts()
+    var disk: [UInt64: [UInt8]] = [:]
     for step in 0..<2_000 {
       let keys = ["a", "b", "c", "d"].shuffled(using: &random).prefix(
         Int.random(in: 1...2, using: &random))
       switch Int.random(in: 0..<10, using: &random) {
-      case 0: queue.update { $0.ordinal.isMultiple(of: 3) ? nil : $0 }
-      case 1:
-        queue.update { draft in
-          var draft = draft
-          draft.operations.removeFirst()
-          return draft.operations.isEmpty ? nil : draft
-        }
+      case 0: drafts.keep(Array(drafts.transactions.dropFirst()))
+      case 1: drafts[Key(keys[0])] = nil
       case 2:
-        disk = applied(queue.removeAll(in: store), to: disk)
-        #expect(disk.isEmpty && queue.isEmpty && queue.bytes == 0)
+        disk = applied(drafts.removeAll(in: store), to: disk)
+        #expect(disk.isEmpty && drafts.isEmpty)
       default:
-        let size = Int.random(in: 0...40, using: &random)
-        let operations = keys.sorted().map { set($0, blob(size)) }
-        let limit = 5_000
-        let bytes = queue.bytes(adding: operations, limit: limit)
-        queue.add(operations, clock: clock(step), limit: limit)
-        if bytes > limit { #expect(queue.bytes == bytes) }
+        drafts.add(LocalWrite(clock: clock(step), operations: keys.map { set($0, 1) }))
       }
+      guard Bool.random(using: &random) else { continue }
+      disk = applied(drafts.save(in: store), to: disk)
+      #expect(disk.count == drafts.count && drafts.isSaved && drafts.save(in: store).isEmpty)
       if Bool.random(using: &random) {
-        disk = applied(queue.save(in: store), to: disk)
-        #expect(disk == byOrdinal(queue))
-        #expect(queue.isSaved && queue.save(in: store).isEmpty)
+        let again = try restored(disk)
+        #expect(again.isSaved && again.byKey == drafts.byKey)
+        drafts = again
       }
-      let ordinals = queue.drafts.map(\.ordinal)
-      #expect(ordinals == ordinals.sorted() && Set(ordinals).count == ordinals.count)
-      #expect(queue.bytes == queue.drafts.reduce(0) { $0 + $1.operations.keptBytes })
     }
   }
 
-  @Test func `a restored queue goes on after the ordinals that it had`() {
-    var before = queue([[set("k", 1)], [set("l", 1)]])
-    var after = DraftQueue()
-    for draft in before.drafts { after.restore(draft) }
-    #expect(after.isSaved && after.drafts == before.drafts && after.bytes == before.bytes)
-    let operations = [set("k", 2)]
-    #expect(
-      after.add(operations, clock: clock(3), limit: limit)
-        == before.add(operations, clock: clock(3), limit: limit))
-    after.add([set("m", 1)], clock: clock(4), limit: limit)
-    #expect(after.drafts.map(\.ordinal) == [1, 2, 3])
+  @Test func `a key keeps its row, and no other key gets it`() throws {
+    var drafts = drafts([[set("k", 1), set("l", 1)]])
+    var disk = applied(drafts.save(in: store), to: [:])
+    drafts = try restored(disk)
+    drafts.add(LocalWrite(clock: clock(3), operations: [set("k", 2)]))
+    #expect(drafts.save(in: store).map(\.key) == [.store(store, .draft(1))])
+    drafts["k"] = nil
+    drafts.add(LocalWrite(clock: clock(4), operations: [set("m", 1)]))
+    disk = applied(drafts.save(in: store), to: disk)
+    #expect(disk.keys.sorted() == [2, 3])
   }
 
-  @Test func `drafts from a reading on are stamped again, in the order of their stamps`() {
-    var queue = DraftQueue()
-    // The first took the place of an older one later than the second was written.
-    for (ordinal, number) in [(1, 7), (2, 5), (3, 2)] {
-      queue.restore(
-        Draft(
-          ordinal: UInt64(ordinal), clock: clock(number), operations: [set("k\(ordinal)", 1)]))
-    }
+  @Test func `drafts from a reading on are stamped again, each transaction with one stamp`() {
+    var drafts = drafts([[set("early", 1)], [set("k", 1), set("l", 1)], [set("m", 1)]])
+    _ = drafts.save(in: store)
     var keeper = TimeKeeper()
     keeper.update(at: Instant(wallMilliseconds: 500, monotonicMilliseconds: 0))
-    queue.restamp(from: clock(5), with: &keeper)
-    #expect(queue.drafts[2].clock == clock(2))
-    #expect(queue.drafts[1].clock < queue.drafts[0].clock)
-    #expect(queue.save(in: store).count == 2)
+    drafts.restamp(from: clock(1), with: &keeper)
+    #expect(drafts["early"]?.clock == clock(0))
+    #expect(drafts["k"]?.clock == drafts["l"]?.clock)
+    #expect(drafts["k"]?.clock ?? .zero < drafts["m"]?.clock ?? .zero)
+    #expect(drafts.save(in: store).count == 3)
   }
 }
 
-/// Refusals that a program has not taken.
+/// The newest refusals that a program has not taken.
 @Suite struct RefusalListTests {
-  private func draft(_ size: Int) -> Draft {
-    Draft(ordinal: 1, clock: .zero, operations: [set("k", blob(size))])
+  private let store = TestWorld.store
+
+  private func write(_ size: Int) -> LocalWrite {
+    LocalWrite(clock: .zero, operations: [set("k", blob(size))])
   }
 
-  @Test func `refusals are numbered once, counted, and taken from the oldest on`() {
+  private func apply(_ mutations: [Mutation], to rows: inout [UInt64: [UInt8]]) {
+    for mutation in mutations {
+      switch mutation {
+      case .put(.store(_, .refusal(let number)), let bytes): rows[number] = bytes
+      case .remove(.store(_, .refusal(let number))): rows[number] = nil
+      default: Issue.record("\(mutation)")
+      }
+    }
+  }
+
+  private func restored(_ rows: [UInt64: [UInt8]]) throws -> RefusalList {
     var list = RefusalList()
-    let numbers = [10, 20, 30].map { list.add(draft($0), because: .quota).number }
-    #expect(numbers == [1, 2, 3])
-    #expect(list.bytes == [10, 20, 30].reduce(0) { $0 + draft($1).operations.keptBytes })
-    #expect(!list.take(through: 2, in: TestWorld.store).isEmpty)
-    #expect(list.refusals.map(\.number) == [3])
-    #expect(list.bytes == draft(30).operations.keptBytes)
-    #expect(list.take(through: 2, in: TestWorld.store).isEmpty)
-    #expect(list.add(draft(1), because: .initialSync).number == 4)
-    var restored = RefusalList()
-    for refusal in list.refusals { restored.restore(refusal) }
-    #expect(restored.refusals == list.refusals && restored.bytes == list.bytes)
-    #expect(restored.add(draft(1), because: .quota).number == 5)
+    for (number, bytes) in rows.sorted(by: { $0.key < $1.key }) {
+      list.restore(try #require(Refusal(number: number, decoding: bytes)))
+    }
+    return list
+  }
+
+  @Test func `the newest are kept, taken from the oldest on, and restored`() throws {
+    var random = SeededEntropy(seed: 13)
+    var list = RefusalList()
+    var rows: [UInt64: [UInt8]] = [:]
+    var last: UInt64 = 0
+    for _ in 0..<500 {
+      if Int.random(in: 0..<6, using: &random) > 0 {
+        let size = Int.random(in: 0...900, using: &random)
+        apply(list.add(write(size), because: .quota, limit: 4_000, in: store), to: &rows)
+        last += 1
+        #expect(list.refusals.last?.number == last)
+        #expect(list.bytes <= 4_000)
+      } else {
+        let number = list.refusals.randomElement(using: &random)?.number ?? .max
+        apply(list.take(through: number, in: store), to: &rows)
+        #expect(list.refusals.allSatisfy { $0.number > number })
+      }
+      let numbers = list.refusals.map(\.number)
+      #expect(numbers == Array((last + 1 - UInt64(numbers.count))..<(last + 1)))
+      #expect(list.bytes == list.refusals.reduce(0) { $0 + $1.keptBytes })
+      if Bool.random(using: &random) {
+        let again = try restored(rows)
+        #expect(again.refusals == list.refusals && again.bytes == list.bytes)
+        list = again
+      }
+    }
+  }
+
+  @Test func `the last refusal is kept, however large it is`() {
+    var list = RefusalList()
+    for size in [10, 500] {
+      _ = list.add(write(size), because: .quota, limit: 100, in: store)
+      #expect(list.refusals.map(\.operations) == [[set("k", blob(size))]])
+    }
   }
 
   @Test func `numbers rise over restarts, also if none is left`() throws {
     var list = RefusalList()
     var rows: [UInt64: [UInt8]] = [:]
-    for round in 0..<4 as Range<UInt64> {
-      for number in [2 * round + 1, 2 * round + 2] {
-        let refusal = list.add(draft(10), because: .quota)
-        #expect(refusal.number == number)
-        rows[number] = refusal.encoded()
+    for round in 1...4 as ClosedRange<UInt64> {
+      for _ in 0..<2 {
+        apply(list.add(write(10), because: .quota, limit: 10_000, in: store), to: &rows)
       }
-      for mutation in list.take(through: .max, in: TestWorld.store) {
-        switch mutation {
-        case .put(.store(_, .refusal(let number)), let bytes): rows[number] = bytes
-        case .remove(.store(_, .refusal(let number))): rows[number] = nil
-        default: Issue.record("\(mutation)")
-        }
-      }
+      #expect(list.refusals.map(\.number) == [2 * round - 1, 2 * round])
+      apply(list.take(through: .max, in: store), to: &rows)
       #expect(rows.count == 1)
-      list = RefusalList()
-      for (number, bytes) in rows {
-        list.restore(try #require(Refusal(number: number, decoding: bytes)))
-      }
+      list = try restored(rows)
       #expect(list.refusals.isEmpty && list.bytes == 0)
     }
   }

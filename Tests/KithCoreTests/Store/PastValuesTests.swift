@@ -124,7 +124,8 @@ import Testing
   @Test func `a past value is read as it was written`() throws {
     for (shown, device) in [(try encoded(3), nil), (nil, deviceKeys(1).id)] {
       let value = PastValue(
-        number: 7, key: "k\u{e9}", shown: shown, endedMilliseconds: .max, endedBy: device)
+        number: 7, transaction: 7, key: "k\u{e9}", shown: shown, endedMilliseconds: .max,
+        endedBy: device)
       let read = PastValue(number: 7, decoding: value.encoded())
       #expect(read == value)
     }

@@ -207,8 +207,7 @@ extension TestWorld {
       let published = store.log.changeSets.keys.filter { $0.device == device.keys.id }
       #expect(
         published.allSatisfy { disk?.changeSets[$0] != nil }
-          && store.drafts.drafts.allSatisfy { disk?.drafts[$0.ordinal] != nil }
-          && store.latestDraft.map { disk?.drafts[$0.ordinal] == $0.encoded() } ?? true,
+          && store.drafts.transactions == disk?.draftedWrites ?? [],
         "\(device.name) acknowledged before it committed")
     }
   }
@@ -221,8 +220,7 @@ extension TestWorld {
         switch mutation {
         case .put(.store(_, .changeSet), let row):
           StoredChangeSet(row: row).flatMap { try? ChangeSetHeader(decoding: $0.header) }?.clock
-        case .put(.store(_, .draft(let ordinal)), let bytes):
-          Draft(ordinal: ordinal, decoding: bytes)?.clock
+        case .put(.store(_, .draft), let bytes): Draft(decoding: bytes)?.clock
         default: nil
         }
       // The clock gave out no adopted stamp.

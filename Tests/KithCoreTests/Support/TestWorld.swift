@@ -91,7 +91,7 @@ final class TestWorld {
   private var nextWrite: UInt64 = 1
   private(set) var writes: [WriteID: [KithCore.Operation]] = [:]
   /// As what a write was taken in, if it was and changes anything.
-  private(set) var drafts: [WriteID: Draft] = [:]
+  private(set) var drafts: [WriteID: LocalWrite] = [:]
 
   static let store = StoreIdentifier("com.example.Tests") ?? { preconditionFailure() }()
 
@@ -329,18 +329,16 @@ final class TestWorld {
     let id = WriteID(rawValue: nextWrite)
     nextWrite += 1
     writes[id] = operations
-    let before = latestDraft(on: index, in: store)
+    let before = devices[index].replica.hybridClock
     perform(.write(id, store, operations), on: index)
-    if let draft = latestDraft(on: index, in: store), draft.clock != before?.clock {
-      drafts[id] = draft
+    let written = operations.joined.compactMap { operation in
+      devices[index].replica.stores[store]?.drafts[Key(operation.key)]
+    }.filter { $0.clock > before }
+    if let draft = written.first {
+      drafts[id] = LocalWrite(clock: draft.clock, operations: written.map(\.operation))
     }
     if flush { self.flush(index) }
     return id
-  }
-
-  /// The draft written last: it may have taken the place of an older one.
-  private func latestDraft(on index: Int, in store: StoreIdentifier) -> Draft? {
-    devices[index].replica.stores[store]?.latestDraft
   }
 
   func flush(_ index: Int) {
@@ -440,11 +438,6 @@ final class TestWorld {
     now.monotonicMilliseconds += milliseconds
     for index in devices.indices { perform(.tick, on: index) }
   }
-}
-
-extension StoreReplica {
-  /// The draft written last.
-  var latestDraft: Draft? { drafts.drafts.max { $0.clock < $1.clock } }
 }
 
 extension Replica {

@@ -52,7 +52,7 @@ final class FailingStorage: ReplicaStorage {
 
   func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?] { try inner.rows(keys) }
 
-  func commit(_ mutations: [Mutation], written: @Sendable () -> Void) throws(StorageError) {
+  func commit(_ mutations: [Mutation], written: @Sendable () -> Bool) throws(StorageError) {
     let holds = state.withLock { state in
       state.commits += 1
       defer { state.holds = false }
@@ -63,13 +63,14 @@ final class FailingStorage: ReplicaStorage {
     let problem = state.withLock { $0.nextProblem.take() ?? $0.problem }
     if let problem { throw problem }
     try inner.commit(mutations) {
-      written()
+      let isTold = written()
       let holds = state.withLock { state in
         defer { state.holdsSync = false }
         if state.holdsSync { state.isHolding = true }
         return state.holdsSync
       }
       if holds { gate.wait() }
+      return isTold
     }
   }
 }

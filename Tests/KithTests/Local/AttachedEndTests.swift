@@ -75,7 +75,7 @@ struct AttachedEndTests {
     (
       NodeCall.commit(store: "com.example.Tests", operations: []), KithError.Code.timedOut
     ),
-    (.undo(store: "com.example.Tests", key: "a", to: nil), .timedOut), (.status, .control),
+    (.undo(store: "com.example.Tests", .key("a", to: nil)), .timedOut), (.status, .control),
   ])
   func `of a lost answer a command is told whether its write may have been taken`(
     call: NodeCall, code: KithError.Code

@@ -225,7 +225,7 @@ struct ReplicationTests {
     let reopened = try again.store("com.example.small", policy: policy)
     let refused = try reopened.takeRefusals()
     #expect(!refused.isEmpty && refused.allSatisfy { $0.reason == .quota })
-    #expect(refused.last?.writes.map(\.value) == ["4", "5"])
+    #expect(refused.last?.writes.map(\.value) == ["5", "4"])
     #expect(try reopened.refusals.isEmpty)
     for node in [first, third, again] { try node.close() }
   }

@@ -48,9 +48,9 @@ private final class UnflushedService: StoreService {
     of store: StoreIdentifier, takingThrough number: UInt64?
   ) throws(KithError) -> [Refusal] { [] }
   func history(of store: StoreIdentifier, key: String?, limit: Int) -> [PastValue] { [] }
-  func undo(
-    _ key: String, to number: UInt64?, in store: StoreIdentifier
-  ) async throws(KithError) -> PastValue? { throw Self.full }
+  func perform(_ undo: Undo, in store: StoreIdentifier) async throws(KithError) -> [PastValue] {
+    throw Self.full
+  }
   func syncReport(of store: StoreIdentifier) -> SyncReport {
     SyncReport(complete: [], incomplete: [], hasUnpublishedWrites: true)
   }

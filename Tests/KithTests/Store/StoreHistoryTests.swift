@@ -48,6 +48,30 @@ struct StoreHistoryTests {
     try node.close()
   }
 
+  @Test func `a transaction is taken back whole, and that is one, too`() async throws {
+    let directory = try TestDirectory()
+    let node = try await Self.node(in: directory)
+    let store = try node.store(Self.store)
+    try store.set("buy milk", forKey: "first")
+    try await store.commit {
+      $0.set("buy bread", forKey: "first")
+      $0.set("call home", forKey: "second")
+    }
+    try store.set("alone", forKey: "third")
+    let last = try #require(try store.history(of: "second").first)
+    #expect(try store.history(of: "first").first?.transaction == last.transaction)
+    #expect(try store.history(of: "third").first?.transaction != last.transaction)
+    let undone = try await store.undo(transaction: last.transaction)
+    #expect(Set(undone.map(\.key)) == ["first", "second"])
+    #expect(store.dictionary == ["first": "buy milk", "third": "alone"])
+    let newest = try #require(try store.history(limit: 1).first)
+    try await store.undo(transaction: newest.transaction)
+    #expect(store.value(forKey: "first") == "buy bread")
+    #expect(store.value(forKey: "second") == "call home")
+    #expect(try await store.undo(transaction: 999).isEmpty)
+    try node.close()
+  }
+
   @Test func `undoing a creation removes the key, and a number names an older value`() async throws
   {
     let directory = try TestDirectory()
@@ -146,9 +170,10 @@ struct StoreHistoryTests {
       var heard = changes.makeAsyncIterator()
       #expect(await heard.next()?.keys == ["theme"])
       let client = served.client
-      #expect(try await client.undo("theme", to: nil, in: Self.store)?.value == "dark")
-      #expect(try await client.undo("none", to: nil, in: Self.store) == nil)
-      #expect(try await client.undo("theme", to: nil, in: "com.example.none") == nil)
+      let undone = try await client.perform(.key("theme", to: nil), in: Self.store)
+      #expect(undone.map(\.value) == ["dark"])
+      #expect(try await client.perform(.key("none", to: nil), in: Self.store).isEmpty)
+      #expect(try await client.perform(.key("theme", to: nil), in: "com.example.none").isEmpty)
       let all = try await client.history(of: nil, in: Self.store, limit: 9)
       #expect(try owner.history() == all)
       #expect(try await client.history(of: nil, in: "com.example.none", limit: 9).isEmpty)

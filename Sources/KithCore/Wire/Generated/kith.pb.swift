@@ -1185,11 +1185,20 @@ nonisolated struct WireStoredDraft: Sendable {
 
   var clock: UInt64 = 0
 
-  var operations: [WireStoredOperation] = []
+  var operation: WireStoredOperation {
+    get {_operation ?? WireStoredOperation()}
+    set {_operation = newValue}
+  }
+  /// Returns true if `operation` has been explicitly set.
+  var hasOperation: Bool {self._operation != nil}
+  /// Clears the value of `operation`. Subsequent reads from it will return its default value.
+  mutating func clearOperation() {self._operation = nil}
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
+
+  fileprivate var _operation: WireStoredOperation? = nil
 }
 
 nonisolated struct WireStoredRefusal: Sendable {
@@ -1237,6 +1246,9 @@ nonisolated struct WireStoredPastValue: Sendable {
   var hasEndedBy: Bool {self._endedBy != nil}
   /// Clears the value of `endedBy`. Subsequent reads from it will return its default value.
   mutating func clearEndedBy() {self._endedBy = nil}
+
+  /// the number of the first value that ended with it
+  var transaction: UInt64 = 0
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -3439,7 +3451,7 @@ nonisolated extension WireJoinDone: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension WireStoredDraft: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredDraft"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}clock\0\u{1}operations\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}clock\0\u{1}operation\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3448,25 +3460,29 @@ nonisolated extension WireStoredDraft: SwiftProtobuf.Message, SwiftProtobuf._Mes
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularFixed64Field(value: &self.clock) }()
-      case 2: try { try decoder.decodeRepeatedMessageField(value: &self.operations) }()
+      case 2: try { try decoder.decodeSingularMessageField(value: &self._operation) }()
       default: break
       }
     }
   }
 
   func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if self.clock != 0 {
       try visitor.visitSingularFixed64Field(value: self.clock, fieldNumber: 1)
     }
-    if !self.operations.isEmpty {
-      try visitor.visitRepeatedMessageField(value: self.operations, fieldNumber: 2)
-    }
+    try { if let v = self._operation {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
   static func ==(lhs: WireStoredDraft, rhs: WireStoredDraft) -> Bool {
     if lhs.clock != rhs.clock {return false}
-    if lhs.operations != rhs.operations {return false}
+    if lhs._operation != rhs._operation {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3514,7 +3530,7 @@ nonisolated extension WireStoredRefusal: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireStoredPastValue: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredPastValue"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}key\0\u{1}value\0\u{1}ended\0\u{3}ended_by\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}key\0\u{1}value\0\u{1}ended\0\u{3}ended_by\0\u{1}transaction\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3526,6 +3542,7 @@ nonisolated extension WireStoredPastValue: SwiftProtobuf.Message, SwiftProtobuf.
       case 2: try { try decoder.decodeSingularBytesField(value: &self._value) }()
       case 3: try { try decoder.decodeSingularFixed64Field(value: &self.ended) }()
       case 4: try { try decoder.decodeSingularBytesField(value: &self._endedBy) }()
+      case 5: try { try decoder.decodeSingularUInt64Field(value: &self.transaction) }()
       default: break
       }
     }
@@ -3548,6 +3565,9 @@ nonisolated extension WireStoredPastValue: SwiftProtobuf.Message, SwiftProtobuf.
     try { if let v = self._endedBy {
       try visitor.visitSingularBytesField(value: v, fieldNumber: 4)
     } }()
+    if self.transaction != 0 {
+      try visitor.visitSingularUInt64Field(value: self.transaction, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3556,6 +3576,7 @@ nonisolated extension WireStoredPastValue: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs._value != rhs._value {return false}
     if lhs.ended != rhs.ended {return false}
     if lhs._endedBy != rhs._endedBy {return false}
+    if lhs.transaction != rhs.transaction {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -65,7 +65,7 @@ extension FuzzTarget {
       ("hidden", .hidden(store: name)),
       ("refusals", .refusals(store: name, takingThrough: 3)),
       ("history", .history(store: name, key: "theme", limit: 3)),
-      ("undo", .undo(store: name, key: "theme", to: 1)),
+      ("undo", .undo(store: name, .key("theme", to: 1))),
       ("sync-report", .syncReport(store)),
       ("status", .status),
       ("dependents", .dependents(device)),

@@ -18,7 +18,10 @@ extension FuzzDevice {
       checkGroups(state)
       checkLog(store.log)
       require(state.removals.count <= Limits.removals, "too many removals")
-      require(store.drafts.drafts.count <= Limits.drafts, "too many drafts")
+      let removals = store.drafts.byKey.count { key, draft in
+        draft.operation.value == nil && state.slots[key] == nil
+      }
+      require(removals <= Limits.removals, "too many removals that no device needs")
     }
     require(replica.stores.count <= Limits.stores, "too many stores")
     for addresses in replica.contacts.addresses.values {
@@ -67,5 +70,13 @@ extension FuzzDevice {
     require(log.quarantined.count <= Limits.quarantined, "too much set aside")
     require(
       log.chains.values.allSatisfy { $0.covered <= $0.received }, "covers what never came")
+    let covered = log.chains.mapValues(\.covered).filter {
+      $0.value > 0 && !log.isWithheld($0.key.device)
+    }
+    require(log.vector == covered, "the vector is not that of the chains")
+    let incarnations = Dictionary(grouping: log.chains.keys, by: \.device)
+    require(
+      log.incarnations == incarnations.mapValues { Set($0.map(\.incarnation)) },
+      "the incarnations are not those of the chains")
   }
 }

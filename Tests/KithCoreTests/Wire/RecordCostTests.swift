@@ -4,7 +4,7 @@ import Testing
 @testable import KithCore
 
 /// The cost that records may cause to a node that takes them in.
-struct RecordAllowanceTests {
+struct RecordCostTests {
   private func message(of count: Int, _ fixture: Fixture) throws -> [UInt8] {
     var message = WireMessage()
     message.records = .init()
@@ -29,11 +29,11 @@ struct RecordAllowanceTests {
     let fixture = try Fixture()
     let inbound = try #require(
       InboundMessage(decoding: try message(of: 40, fixture), account: fixture.account))
-    var allowance = RecordAllowance(at: 5)
+    var records = TokenBucket.ofRecords
     var taken = 0
-    while allowance.take(inbound, at: 5) { taken += 1 }
+    while records.take(inbound.recordCost, at: 5) { taken += 1 }
     #expect(taken == Limits.recordBurstBytes / inbound.size)
-    let later = [6, 5_000, .max].map { allowance.take(inbound, at: $0) }
+    let later = [6, 5_000, .max].map { records.take(inbound.recordCost, at: $0) }
     #expect(later == [false, true, true])
   }
 
@@ -50,9 +50,9 @@ struct RecordAllowanceTests {
     let inbound = try #require(
       InboundMessage(decoding: small.encodedBytes(), account: fixture.account))
     #expect(inbound.size < Limits.recordsMessageCost)
-    var allowance = RecordAllowance(at: 5)
+    var records = TokenBucket.ofRecords
     var taken = 0
-    while allowance.take(inbound, at: 5) { taken += 1 }
+    while records.take(inbound.recordCost, at: 5) { taken += 1 }
     #expect(taken == Limits.recordBurstBytes / Limits.recordsMessageCost)
   }
 

@@ -1,7 +1,8 @@
-internal import KithCrypto
+@testable import KithCore
+@testable import KithCrypto
 
-/// A full store for measuring admission in `Tests/bench` (`Docs/Testing.md`, "Performance").
-package struct AdmissionLoad: Sendable {
+/// A full store for measuring admission.
+struct AdmissionLoad: Sendable {
   private let offers: [AdmissionOffer]
   private let policy: Policy
 
@@ -11,7 +12,7 @@ package struct AdmissionLoad: Sendable {
   ///
   /// Every second one is smaller than its fallback: admissions free quota, and refused groups are
   /// checked again.
-  package init(policy: Policy = .standard) {
+  init(policy: Policy = .standard) {
     self.policy = policy
     let device = DeviceID(storage: Bytes32())
     let size = policy.totalBytes / max(1, policy.keys)
@@ -31,9 +32,9 @@ package struct AdmissionLoad: Sendable {
     }
   }
 
-  package var steps: Int { offers.reduce(0) { $0 + $1.steps.count } }
+  var steps: Int { offers.reduce(0) { $0 + $1.steps.count } }
 
-  package func admit() -> Int {
+  func admit() -> Int {
     Admission.shown(of: offers, under: policy).count { $0 != nil }
   }
 }
