@@ -9,7 +9,7 @@ enum SystemClock {
   static let boot: BootID? = {
     guard let id = try? SmallFile.read("/proc/sys/kernel/random/boot_id", atMost: 64), id.count > 32
     else { return nil }
-    return BootID(Blake2b.digest128(Array("kith boot v1\u{0}".utf8), id))
+    return BootID(Blake2b.digest128(Array("kith boot v1\u{0}".utf8) + id))
   }()
 
   /// The monotonic time includes sleep.

@@ -59,8 +59,8 @@ final class SimulatedDevice {
   var writing: [Mutation] = []
   /// Whether messages went out whose commit is not synced yet.
   var hasSentUnsynced = false
-  /// What happens at the end of the next sync while such messages are out: peers have them then.
-  var nextSync = NextSync.succeeds
+  /// How the sync under way ends.
+  var syncEnd = SyncEnd.succeeds
   /// Effects until the process dies, and how long it is dead.
   var fuse: (effects: Int, downMicroseconds: UInt64)?
   /// The latest operation on each carrier, and whether one is under way.
@@ -120,8 +120,8 @@ final class SimulatedDevice {
   }
 }
 
-/// A sync on which the campaign acts.
-enum NextSync: Equatable {
+/// How a sync ends.
+enum SyncEnd: Equatable {
   case succeeds
   case fails
   /// The process dies, and mostly its host.

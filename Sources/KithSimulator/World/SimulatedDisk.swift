@@ -108,7 +108,7 @@ package final class SimulatedDisk: ReplicaStorage {
     _ mutations: [Mutation], written: @Sendable () -> Bool
   ) throws(StorageError) {
     try write(mutations)
-    try sync(hasTold: written())
+    try sync(hasTold: written(), fails: false)
   }
 
   /// All or none. The operating system has the mutations.
@@ -121,11 +121,11 @@ package final class SimulatedDisk: ReplicaStorage {
     if isFull { throw Self.full }
   }
 
-  /// The disk has what was written. It fails on a disk that has filled since, as some file systems do;
-  /// then nothing was written. `hasTold`: others were told of it.
-  package func sync(hasTold: Bool) throws(StorageError) {
+  /// The disk has what was written. It `fails`, or the disk has filled since, as some file systems
+  /// notice only now: then nothing was written. `hasTold`: others were told of it.
+  package func sync(hasTold: Bool, fails: Bool) throws(StorageError) {
     let isFull = state.withLock { state in
-      guard state.isFull else {
+      guard state.isFull || fails else {
         state.sync()
         return false
       }

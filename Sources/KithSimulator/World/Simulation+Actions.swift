@@ -9,12 +9,7 @@ extension Simulation {
     case .takeRefusals(let device, let store):
       if let device = acting(device) { try takeRefusals(on: device, of: name(store)) }
     case .crash(let device, let effects, let down):
-      guard let device = acting(device) else { return }
-      if Bool.random(using: &diskChance) {
-        device.nextSync = .crashes(downMicroseconds: down)
-      } else {
-        device.fuse = (effects, down)
-      }
+      if let device = acting(device) { device.fuse = (effects, down) }
     case .pause(let device, let microseconds):
       guard let device = acting(device) else { return }
       tally.count("processes stopped for a while")
@@ -48,13 +43,7 @@ extension Simulation {
       if !device.isPaused { try hand(.clockStatus(isSynchronised: isSynchronised), to: device) }
     case .fillDisk(let device, let isFull):
       if isFull { tally.count("disks filled") }
-      let device = devices[device % devices.count]
-      if isFull, Bool.random(using: &diskChance) {
-        device.nextSync = .fails
-      } else {
-        device.nextSync = .succeeds
-        device.disk.setFull(isFull)
-      }
+      devices[device % devices.count].disk.setFull(isFull)
     case .flipBit(let device): flipBit(device)
     case .forge(let device, let peer, let store, let forgery):
       if let device = acting(device) {

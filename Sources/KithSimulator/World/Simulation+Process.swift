@@ -84,7 +84,7 @@ extension Simulation {
     device.isPaused = false
     device.held = []
     device.fuse = nil
-    device.nextSync = .succeeds
+    device.syncEnd = .succeeds
     device.adoptions = [:]
     device.awaited = []
     device.operations = [:]
@@ -266,25 +266,30 @@ extension Simulation {
     tally.count("messages sent early", round.written.count)
     try act(on: round.written[...], device)
     guard device.life == life else { return }
-    var slow: UInt64 = Int.random(in: 0..<100, using: &diskChance) == 0 ? 40 : 1
-    if device.hasSentUnsynced, device.nextSync != .succeeds { slow = 40 }
+    device.syncEnd = device.hasSentUnsynced ? drawSyncEnd() : .succeeds
+    let isSlow =
+      device.syncEnd != .succeeds || Int.random(in: 0..<100, using: &diskChance) == 0
+    let slow: UInt64 = isSlow ? 40 : 1
     let time = UInt64.random(in: 50...max(51, setup.commitMicroseconds), using: &diskChance) * slow
     queue.add(.committed(device.number, life: life, round), at: now + time)
   }
 
+  /// Between an early send and its sync, power and disks fail often, and so late that peers have what
+  /// was sent.
+  private func drawSyncEnd() -> SyncEnd {
+    if isHealing { return .succeeds }
+    if faults.contains(.crash), Int.random(in: 0..<24, using: &diskChance) == 0 {
+      return .crashes(downMicroseconds: UInt64.random(in: 10_000...8_000_000, using: &diskChance))
+    }
+    if faults.contains(.diskFull), Int.random(in: 0..<40, using: &diskChance) == 0 { return .fails }
+    return .succeeds
+  }
+
   func commit(_ round: Round, on device: SimulatedDevice) throws(Violation) {
     if burn(device) { return }
-    if device.hasSentUnsynced {
-      switch device.nextSync {
-      case .succeeds: break
-      case .fails:
-        device.nextSync = .succeeds
-        device.disk.setFull(true)
-      case .crashes(let down): return crash(device, for: down)
-      }
-    }
+    if case .crashes(let down) = device.syncEnd { return crash(device, for: down) }
     do throws(StorageError) {
-      try device.disk.sync(hasTold: device.hasSentUnsynced)
+      try device.disk.sync(hasTold: device.hasSentUnsynced, fails: device.syncEnd == .fails)
     } catch {
       return try fail(device, error)
     }

@@ -160,6 +160,8 @@ import Testing
     #expect(last.written.isEmpty)
     try end(last, in: world)
     #expect(device.disk.earlySending == nil)
+    // A closed shell takes no input.
+    world.hang(0, 1)
     device.boot = Self.boots[1]
     try world.restart(0)
     #expect(incarnation(world) == before)
@@ -293,6 +295,8 @@ import Testing
       // The next run of the host: the mark is found if there is one.
       world.devices[0].boot = Self.boots[(number + 1) % 2]
       try world.restart(0)
+      // Its clock is a little more than two seconds ahead.
+      world.now.wallMilliseconds += 10
       world.connectAll()
       world.settle()
     }
@@ -306,8 +310,11 @@ import Testing
     world.write([set("k", 1)], on: 1)
     let device = world.devices[0]
     let pipe = try #require(world.links[[0, 1]]?.ends.first { $0.to == 0 })
-    let batch = try #require(pipe.messages.first)
-    let inbound = try #require(InboundMessage(decoding: batch, account: world.account))
+    let messages = pipe.messages.compactMap {
+      InboundMessage(decoding: $0, account: world.account)
+    }
+    let inbound = try #require(
+      messages.first { if case .batch = $0.facts { true } else { false } })
     _ = device.shell.take(.received(pipe.session, inbound), at: world.instant(of: 0))
     let round = try flushed(in: world)
     #expect(round.written.count == 1)
