@@ -30,6 +30,11 @@ package enum Limits {
   package static let stores = 256
   /// Incarnations that one device may use.
   static let incarnations = 16
+  /// Used incarnations with which a device still sends change sets early: each end of the host may
+  /// cost one.
+  static let earlyIncarnations = 8
+  /// How far ahead of the host's clock the publishing clock of a change set sent early may be.
+  static let earlyMilliseconds: UInt64 = 2_000
   /// Of one device in a store: above ``incarnations``, because copies of a directory that never met
   /// count their own.
   static let chainsPerDevice = 64

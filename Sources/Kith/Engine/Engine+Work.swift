@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import KithCore
 internal import KithCrypto
+internal import Synchronization
 
 extension Engine {
   private enum Outcome {
@@ -147,16 +148,25 @@ extension Engine {
   }
 
   private func execute(_ round: Round, over links: SessionLinks) -> Outcome {
-    let mutations = round.mutations
+    let (mutations, pushes) = (round.mutations, round.written)
     var isCommitted = mutations.isEmpty
+    // Set within the commit, which calls back on this thread.
+    let hasPushed = Atomic(false)
     do throws(StorageError) {
       var round = round
       try round.fill(from: storage)
       try act(on: round.early, over: links)
       if !mutations.isEmpty {
-        try metrics.commit { () throws(StorageError) in try storage.commit(mutations) }
+        try metrics.commit { () throws(StorageError) in
+          try storage.commit(mutations) {
+            hasPushed.store(true, ordering: .relaxed)
+            send(pushes, over: links)
+            return !pushes.isEmpty
+          }
+        }
         isCommitted = true
       }
+      if !hasPushed.load(ordering: .relaxed) { send(pushes, over: links) }
       // A status tells of local writes too.
       try act(on: round.late, over: links, hasProgress: isCommitted && !mutations.isEmpty)
     } catch {
@@ -164,6 +174,16 @@ extension Engine {
     }
     if round.weight > Self.largeRoundBytes { Self.giveMemoryBack() }
     return .committed
+  }
+
+  /// Sends messages that need no sync. Called under the storage's lock, so it reads nothing.
+  private func send(_ messages: [Effect], over links: SessionLinks) {
+    var outgoing = OutgoingMessages(links: links)
+    for case .push(let session, let bytes) in messages {
+      metrics.bytesSent.increment(by: bytes.count)
+      outgoing.add(bytes, to: session)
+    }
+    outgoing.flushAll()
   }
 
   /// Memory is given back to the system after a larger round.
@@ -183,8 +203,9 @@ extension Engine {
     for effect in effects {
       switch effect {
       case .send(let session, _) where cut.contains(session): break
+      case .push(let session, _) where cut.contains(session): break
       case .sendStored(let session, _) where cut.contains(session): break
-      case .send(let session, let bytes):
+      case .send(let session, let bytes), .push(let session, let bytes):
         metrics.bytesSent.increment(by: bytes.count)
         outgoing.add(bytes, to: session)
       case .sendStored(let session, let batch):

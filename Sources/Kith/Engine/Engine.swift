@@ -34,7 +34,8 @@ final class Engine: Sendable {
 
   init(
     account: AccountID, keys: DeviceKeys, process: ProcessID, storage: any ReplicaStorage,
-    logger: Logger, clock: @escaping @Sendable () -> Instant = SystemClock.now
+    logger: Logger, boot: BootID? = nil,
+    clock: @escaping @Sendable () -> Instant = SystemClock.now
   ) throws(KithError) {
     self.account = account
     self.keys = keys
@@ -44,7 +45,7 @@ final class Engine: Sendable {
     let replica = try KithError.mapping(Engine.replica(account, keys, process, storage))
     state = FairLock(EngineState(replica: replica))
     Self.giveMemoryBack()
-    input(.start(isCopy: storage.isCopy))
+    input(.start(isCopy: storage.isCopy, boot: boot))
   }
 
   static func replica(

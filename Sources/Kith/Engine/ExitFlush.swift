@@ -10,7 +10,10 @@ protocol EndsWithProcess: AnyObject, Sendable {
 
 extension Engine: EndsWithProcess {
   /// No caller is left for an error.
-  func endWithProcess() { try? flush() }
+  func endWithProcess() {
+    state.withLock { $0.shell.endEarlySending() }
+    try? flush()
+  }
 }
 
 /// At a normal end of the process (`exit`, or the return of `main`), makes writes to open stores

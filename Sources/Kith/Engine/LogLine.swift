@@ -35,7 +35,7 @@ struct LogLine: Hashable, Sendable {
     case slowed = "a device keeps this one so busy that its session is slowed"
     case fork = "two change sets carry one sequence: a directory was copied"
     case clone = "a device runs twice: stop one of the copies"
-    case newIncarnation = "the database was copied or restored: new incarnation"
+    case newIncarnation = "the database was copied or restored, or a sync failed: new incarnation"
     case tooManyIncarnations = "this device has used up its incarnations: pair it anew"
     case divergence = "equal vectors have different digests: everything is exchanged"
     case storageFailed = "storage refused a commit: nothing is kept until it takes one again"

@@ -1,8 +1,17 @@
 internal import CLinux
 internal import Glibc
 internal import KithCore
+internal import KithCrypto
+internal import KithStorage
 
 enum SystemClock {
+  /// This run of the host; nil: unknown.
+  static let boot: BootID? = {
+    guard let id = try? SmallFile.read("/proc/sys/kernel/random/boot_id", atMost: 64), id.count > 32
+    else { return nil }
+    return BootID(Blake2b.digest128(Array("kith boot v1\u{0}".utf8) + id))
+  }()
+
   /// The monotonic time includes sleep.
   static func now() -> Instant {
     Instant(

@@ -119,18 +119,21 @@ final class MembershipStorage: ReplicaStorage {
 
   init(_ storage: any ReplicaStorage) { self.storage = storage }
 
-  /// The next full opening decides whether the directory is a copy.
+  /// The next full opening decides whether the directory is a copy, or the host ended.
   var isCopy: Bool { false }
 
   func outline() throws(StorageError) -> StorageOutline {
     var snapshot = try storage.outline().snapshot
     snapshot.stores = [:]
+    snapshot.earlySending = nil
     return StorageOutline(snapshot)
   }
 
   func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?] { keys.map { _ in nil } }
 
-  func commit(_ mutations: [Mutation]) throws(StorageError) { try storage.commit(mutations) }
+  func commit(_ mutations: [Mutation], written: @Sendable () -> Bool) throws(StorageError) {
+    try storage.commit(mutations, written: written)
+  }
 }
 
 extension Node {

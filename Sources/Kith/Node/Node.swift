@@ -90,7 +90,7 @@ package final class Node: Sendable {
       account: account, keys: opened.keys, process: ProcessID(entropy.draw()),
       storage: configuration.readsMembershipOnly
         ? MembershipStorage(opened.storage) : opened.storage,
-      logger: configuration.logger)
+      logger: configuration.logger, boot: SystemClock.boot)
     if let keepsHistory = configuration.keepsHistory, !configuration.readsMembershipOnly {
       engine.input(.keepHistory(keepsHistory))
     }

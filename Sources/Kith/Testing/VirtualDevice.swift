@@ -9,13 +9,13 @@ package final class VirtualDevice: Sendable {
 
   package init(
     account: AccountID, keys: DeviceKeys, process: ProcessID, storage: any ReplicaStorage,
-    clock: @escaping @Sendable () -> Instant
+    boot: BootID? = nil, clock: @escaping @Sendable () -> Instant
   ) throws(KithError) {
     var logger = Logger(label: "kith.testing")
     logger.logLevel = .critical
     engine = try Engine(
       account: account, keys: keys, process: process, storage: storage, logger: logger,
-      clock: clock)
+      boot: boot, clock: clock)
   }
 
   package func attach(_ link: any SessionLink) {

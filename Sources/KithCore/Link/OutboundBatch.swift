@@ -24,9 +24,11 @@ enum OutboundBatch {
     }
   }
 
-  func effects(on session: SessionID) -> [Effect] {
+  /// A batch that is read from storage never goes early.
+  func effects(on session: SessionID, isEarly: Bool) -> [Effect] {
     switch self {
-    case .ready(let messages): messages.map { .send(session, $0) }
+    case .ready(let messages):
+      messages.map { isEarly ? .push(session, $0) : .send(session, $0) }
     case .stored(let batch): [.sendStored(session, batch)]
     }
   }

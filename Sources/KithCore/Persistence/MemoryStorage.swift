@@ -7,6 +7,7 @@ package final class MemoryStorage: ReplicaStorage {
     var snapshot: Snapshot
     var isCopy: Bool
     var failure: StorageError?
+    var syncFailure: StorageError?
     var commits = 0
   }
 
@@ -26,6 +27,11 @@ package final class MemoryStorage: ReplicaStorage {
     state.withLock { $0.failure = error }
   }
 
+  /// The next commit fails after it was written.
+  package func failNextSync(with error: StorageError) {
+    state.withLock { $0.syncFailure = error }
+  }
+
   package func outline() throws(StorageError) -> StorageOutline {
     StorageOutline(state.withLock { $0.snapshot })
   }
@@ -40,10 +46,14 @@ package final class MemoryStorage: ReplicaStorage {
   }
 
   /// - Complexity: O(*n*).
-  package func commit(_ mutations: [Mutation]) throws(StorageError) {
+  package func commit(
+    _ mutations: [Mutation], written: @Sendable () -> Bool
+  ) throws(StorageError) {
+    if let failure = state.withLock({ $0.failure.take() }) { throw failure }
+    let isTold = written()
     let failure = state.withLock { state -> StorageError? in
-      if let failure = state.failure {
-        state.failure = nil
+      if let failure = state.syncFailure.take() {
+        state.isCopy = state.isCopy || isTold
         return failure
       }
       state.commits += 1

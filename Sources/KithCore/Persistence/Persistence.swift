@@ -56,10 +56,19 @@ package protocol ReplicaStorage: AnyObject, Sendable {
   func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?]
 
   /// Applies mutations durably, all or none; of several of one row the last counts.
-  func commit(_ mutations: [Mutation]) throws(StorageError)
+  ///
+  /// Calls `written` at most once before it returns: when the mutations survive the end of the
+  /// process, but not yet that of the host. It returns whether others were told of them. If the
+  /// commit fails then, no mutation is applied, and from now on ``isCopy`` is true: others may have
+  /// what this database lacks.
+  func commit(_ mutations: [Mutation], written: @Sendable () -> Bool) throws(StorageError)
 }
 
 extension ReplicaStorage {
+  package func commit(_ mutations: [Mutation]) throws(StorageError) {
+    try commit(mutations) { false }
+  }
+
   /// Reads everything, with all boxes in memory.
   ///
   /// - Complexity: O(*n*) in the stored bytes.

@@ -4,6 +4,8 @@ package import KithCrypto
 package enum RowKey: Hashable, Sendable {
   case clock
   case incarnation
+  /// The run of the host in which change sets may have been sent before they were synced.
+  case earlySending
   /// Whether past values are kept.
   case keepsHistory
   /// A record, by the digest of its body.
@@ -74,7 +76,7 @@ package enum Mutation: Hashable, Sendable {
 extension RowKey {
   fileprivate enum Kind: UInt8 {
     case clock = 1
-    case incarnation, keepsHistory, record, addresses, object, storage, damaged
+    case incarnation, keepsHistory, record, addresses, object, storage, damaged, earlySending
     case policy = 32
     case adopted, opened, vector, lost, loss, horizon, changeSet, entry, draft, refusal, pastValue
   }
@@ -87,6 +89,7 @@ extension RowKey {
     switch self {
     case .clock: bytes.append(Kind.clock.rawValue)
     case .incarnation: bytes.append(Kind.incarnation.rawValue)
+    case .earlySending: bytes.append(Kind.earlySending.rawValue)
     case .keepsHistory: bytes.append(Kind.keepsHistory.rawValue)
     case .record(let digest):
       bytes.append(Kind.record.rawValue)
@@ -113,6 +116,7 @@ extension RowKey {
     switch kind {
     case .clock: self = .clock
     case .incarnation: self = .incarnation
+    case .earlySending: self = .earlySending
     case .keepsHistory: self = .keepsHistory
     case .record: self = .record(rest.take())
     case .addresses: self = .addresses(rest.take())
@@ -178,8 +182,8 @@ extension StoreRowKey {
     case .draft: self = .draft(rest.number(bytes: 8))
     case .refusal: self = .refusal(rest.number(bytes: 8))
     case .pastValue: self = .pastValue(rest.number(bytes: 8))
-    case .policy, .clock, .incarnation, .keepsHistory, .record, .addresses, .object, .storage,
-      .damaged:
+    case .policy, .clock, .incarnation, .earlySending, .keepsHistory, .record, .addresses, .object,
+      .storage, .damaged:
       self = .policy
     }
   }

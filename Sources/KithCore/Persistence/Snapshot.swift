@@ -70,6 +70,8 @@ package struct Snapshot: Hashable, Sendable {
   package var clock: HybridTime = .zero
   /// Nil before the first start.
   package var incarnation: Incarnation?
+  /// The run of the host in which change sets may have been sent before they were synced.
+  package var earlySending: BootID?
   /// Whether past values are kept.
   package var keepsHistory = true
   /// Encoded, by the digest of their body.
@@ -96,6 +98,7 @@ package struct Snapshot: Hashable, Sendable {
       switch key {
       case .clock: clock == .zero ? nil : clock.row
       case .incarnation: incarnation?.row
+      case .earlySending: earlySending?.row
       case .keepsHistory: keepsHistory ? nil : [0]
       case .record(let digest): records[digest]
       case .addresses(let device): addresses[device].map(Contacts.row)
@@ -109,6 +112,7 @@ package struct Snapshot: Hashable, Sendable {
       case .clock: clock = newValue.flatMap(HybridTime.init(row:)) ?? .zero
       case .incarnation:
         incarnation = newValue.flatMap(UInt64.init(row:)).map(Incarnation.init(rawValue:))
+      case .earlySending: earlySending = newValue.flatMap(BootID.init(row:))
       case .keepsHistory: keepsHistory = newValue != [0]
       case .record(let digest): records[digest] = newValue
       case .addresses(let device): addresses[device] = newValue.flatMap(Contacts.addresses(row:))
@@ -125,7 +129,7 @@ package struct Snapshot: Hashable, Sendable {
 
   /// Puts all rows whose key fulfils a condition, in the order of the keys.
   package func mutations(where isPut: (RowKey) -> Bool) -> [Mutation] {
-    var keys: [RowKey] = [.clock, .incarnation, .keepsHistory]
+    var keys: [RowKey] = [.clock, .incarnation, .earlySending, .keepsHistory]
     keys += records.keys.sorted().map { .record($0) }
     keys += addresses.keys.sorted().map { .addresses($0) }
     for (carrier, objects) in carriers.sorted(by: { $0.key < $1.key }) {
@@ -143,7 +147,7 @@ package struct Snapshot: Hashable, Sendable {
   package var forAnotherDevice: [Mutation] {
     mutations {
       switch $0 {
-      case .incarnation, .record, .object, .store(_, .pastValue): false
+      case .incarnation, .earlySending, .record, .object, .store(_, .pastValue): false
       default: true
       }
     }

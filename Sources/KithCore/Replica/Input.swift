@@ -97,8 +97,9 @@ package struct SessionPeer: Hashable, Sendable {
 /// An event for a replica.
 package enum Input: Sendable {
   /// The first input, given once. `isCopy`: the database's file or machine is not the one on which
-  /// it was made (`Docs/Protocol.md`, "Copies").
-  case start(isCopy: Bool)
+  /// it was made (`Docs/Protocol.md`, "Copies"), or a sync failed (``ReplicaStorage/isCopy``). `boot`:
+  /// the run of the host; nil: unknown, so nothing is sent early.
+  case start(isCopy: Bool, boot: BootID? = nil)
   /// Whether the kernel calls the clock synchronised (`adjtimex`), and whether hardware keeps the
   /// time while the host is off.
   case clockStatus(isSynchronised: Bool, hasHardware: Bool = true)

@@ -24,8 +24,10 @@ extension Replica {
   }
 
   /// Sends new change sets to every peer that exchanges the store and lacks any of them, except to
-  /// their source.
-  mutating func push(_ batch: Batch, isInPieces: Bool = false, except source: SessionID?) {
+  /// their source. `isEarly`: they may go before they are synced.
+  mutating func push(
+    _ batch: Batch, isInPieces: Bool = false, isEarly: Bool = false, except source: SessionID?
+  ) {
     // Made for the first session that gets it.
     var made: OutboundBatch?
     var batch = batch
@@ -36,7 +38,7 @@ extension Replica {
       case .send:
         let outbound = made ?? OutboundBatch(batch, from: stores[batch.store]?.log)
         made = outbound
-        effects += outbound.effects(on: id)
+        effects += outbound.effects(on: id, isEarly: isEarly)
         if links[id]?.flow.sent(outbound.byteCount) == true { effects.append(.awaitRoom(id)) }
       case .owed: catchUp(id)
       case .nothing, nil: break

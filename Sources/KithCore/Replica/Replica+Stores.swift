@@ -123,17 +123,29 @@ extension Replica {
       needsFlush($0) || onCarrier && stores[$0]?.drafts.isEmpty == false
     }
     var outcome = StoreOutcome()
-    var batches: [Batch] = []
+    var batches: [(batch: Batch, isEarly: Bool)] = []
     for identifier in flushed where canPublish(identifier, onCarrier: onCarrier) {
-      if let batch = publish(identifier, noting: &outcome) { batches.append(batch) }
+      let isFresh = stores[identifier]?.drafts.hasStored == false
+      guard let batch = publish(identifier, noting: &outcome) else { continue }
+      let isEarly = allowsEarly(batch, isFresh: isFresh, noting: &outcome)
+      batches.append((batch, isEarly))
     }
     carryOut(outcome, in: flushed)
     for identifier in flushed {
       effects += stores[identifier]?.waiting.map(Effect.durable) ?? []
       stores[identifier]?.waiting = []
     }
-    for batch in batches { push(batch, except: nil) }
+    for (batch, isEarly) in batches { push(batch, isEarly: isEarly, except: nil) }
     tellProgress()
+  }
+
+  private mutating func allowsEarly(
+    _ batch: Batch, isFresh: Bool, noting outcome: inout StoreOutcome
+  ) -> Bool {
+    let stores = self
+    return earlySending.allows(
+      batch, isFresh: isFresh, by: incarnations.current, used: { stores.usedIncarnations.count },
+      timeKeeper, adding: &outcome.mutations)
   }
 
   /// Whether this device, and a link or a carrier, allow it (`Docs/Protocol.md`, "Writing and
@@ -234,7 +246,7 @@ extension Replica {
     carryOut(intake.outcome, in: [batch.store])
     switch intake.relay {
     case .nothing: break
-    case .batch(let batch): push(batch, except: id)
+    case .batch(let batch): push(batch, isEarly: earlySending.relays, except: id)
     case .pieces: push(Batch(store: batch.store), isInPieces: true, except: id)
     }
     if let removals { push(removals, except: nil) }

@@ -13,6 +13,7 @@ package struct Replica: Sendable {
   var timeKeeper = TimeKeeper()
   var clockDifferences = ClockDifferences()
   var incarnations = Incarnations()
+  var earlySending = EarlySending()
   var keepsHistory = true
 
   var stores: [StoreIdentifier: StoreReplica] = [:]
@@ -77,6 +78,7 @@ package struct Replica: Sendable {
       keys: keys, roster: roster, process: process, entropy: entropy)
     timeKeeper.clock = HybridClock(latest: snapshot.clock)
     incarnations = Incarnations(current: snapshot.incarnation)
+    earlySending = EarlySending(mark: snapshot.earlySending)
     keepsHistory = snapshot.keepsHistory
     contacts = Contacts(snapshot.addresses)
     damage = outline.damage
@@ -126,7 +128,7 @@ package struct Replica: Sendable {
     default: break
     }
     switch input {
-    case .start(let isCopy): start(isCopy: isCopy)
+    case .start(let isCopy, let boot): start(isCopy: isCopy, in: boot)
     case .clockStatus(let isSynchronised, let hasHardware):
       setClockStatus(isSynchronised: isSynchronised, hasHardware: hasHardware)
     case .acceptTime: healIfAhead(isAccepted: true)
@@ -201,9 +203,15 @@ package struct Replica: Sendable {
 
   // MARK: Start
 
-  private mutating func start(isCopy: Bool) {
+  private mutating func start(isCopy: Bool, in boot: BootID?) {
     let isParted = dropDamage()
-    if isCopy || isParted || incarnations.current == nil { takeNewIncarnation() }
+    let isUnclean = earlySending.start(in: boot, isCopy: isCopy)
+    if isUnclean { timeKeeper.skipEarlySends() }
+    if isCopy || isParted || incarnations.current == nil {
+      takeNewIncarnation()
+    } else if isUnclean {
+      takeNewIncarnation(isReported: false)
+    }
     let author = keys.id
     for identifier in stores.keys.sorted() {
       guard let outcome = stores[identifier]?.start(author: author) else { continue }
@@ -226,15 +234,25 @@ package struct Replica: Sendable {
     takeNewIncarnation()
   }
 
-  mutating func takeNewIncarnation() {
+  /// `isReported`: the operator has to know, because the directory was copied or the disk failed.
+  mutating func takeNewIncarnation(isReported: Bool = true) {
     let fresh = drawIncarnation()
     let taken = incarnations.take(fresh, used: usedIncarnations)
-    effects.append(.persist([.put(.incarnation, fresh.row), .put(.clock, clock.latest.row)]))
+    effects.append(
+      .persist(
+        [.put(.incarnation, fresh.row), .put(.clock, clock.latest.row)] + earlySending.clear()))
     switch taken {
     case .first: break
+    case .another where !isReported: break
     case .another: report(.newIncarnation)
     case .noneLeft: report(.tooManyIncarnations)
     }
+  }
+
+  /// The device is about to be closed: after this, an end of the host loses nothing that was sent.
+  mutating func endEarlySending() -> [Effect] {
+    let mutations = earlySending.end()
+    return mutations.isEmpty ? [] : [.persist(mutations + [.put(.clock, clock.latest.row)])]
   }
 
   mutating func drawIncarnation() -> Incarnation {

@@ -1,15 +1,37 @@
 /// All waiting effects, which one commit makes durable.
 ///
 /// A driver does ``early``, commits ``mutations`` if there are any, then does ``late``. Joining
-/// commits makes an effect later than the replica asked, never earlier.
+/// commits makes an effect later than the replica asked, never earlier. Once the mutations are
+/// written, and survive the end of the process, it may do ``written`` while they are synced.
 package struct Round: Sendable {
   private var effects: [Effect]
   /// The index of the first `persist`.
   private let first: Int
+  /// Messages that need no sync. If the driver could not send them before, it does before ``late``.
+  package private(set) var written: [Effect] = []
 
   init(_ effects: [Effect]) {
-    self.effects = effects
     first = effects.firstIndex { if case .persist = $0 { true } else { false } } ?? effects.endIndex
+    self.effects = Array(effects[..<first])
+    let mayGoEarly = effects[first...].allSatisfy { effect in
+      guard case .persist(let mutations) = effect else { return true }
+      return mutations.allSatisfy(\.key.isOfChangeSets)
+    }
+    // Nothing overtakes on its session.
+    var waiting = Set<SessionID>()
+    for effect in effects[first...] {
+      guard case .push(let session, _) = effect else {
+        if let session = effect.session { waiting.insert(session) }
+        self.effects.append(effect)
+        continue
+      }
+      if mayGoEarly, !waiting.contains(session) {
+        written.append(effect)
+      } else {
+        waiting.insert(session)
+        self.effects.append(effect)
+      }
+    }
   }
 
   /// Effects that need no commit.
@@ -25,7 +47,7 @@ package struct Round: Sendable {
   /// Effects after the commit; skip the `persist`s.
   package var late: ArraySlice<Effect> { effects[first...] }
 
-  package var weight: Int { effects.reduce(0) { $0 + $1.weight } }
+  package var weight: Int { (effects + written).reduce(0) { $0 + $1.weight } }
 
   var writes: [WriteID] {
     effects.compactMap { if case .durable(let write) = $0 { write } else { nil } }
@@ -44,7 +66,7 @@ extension Effect {
     let held =
       switch self {
       case .persist(let mutations): mutations.reduce(0) { $0 + $1.weight }
-      case .send(_, let bytes): bytes.count
+      case .send(_, let bytes), .push(_, let bytes): bytes.count
       case .sendStored(_, let batch): batch.byteCount
       case .carrier(_, .put(let object)): object.byteCount
       case .carrier(_, .get(let names)), .carrier(_, .delete(let names)):
@@ -59,6 +81,36 @@ extension Effect {
         0
       }
     return Limits.overheadBytes + held
+  }
+}
+
+extension Effect {
+  /// The session whose messages it stands between.
+  fileprivate var session: SessionID? {
+    switch self {
+    case .send(let session, _), .push(let session, _), .sendStored(let session, _),
+      .awaitRoom(let session), .promote(let session), .close(let session, _),
+      .pulledAll(let session):
+      session
+    default: nil
+    }
+  }
+}
+
+extension RowKey {
+  /// Whether peers may learn of a change of the row before it is durable. All other rows have
+  /// something that the messages of a round may rest on: an incarnation or its mark, records, limits,
+  /// a horizon.
+  fileprivate var isOfChangeSets: Bool {
+    switch self {
+    case .clock, .addresses, .object: true
+    case .store(_, let key):
+      switch key {
+      case .vector, .changeSet, .entry, .draft, .refusal, .pastValue: true
+      case .policy, .adopted, .opened, .lost, .loss, .horizon: false
+      }
+    case .incarnation, .earlySending, .keepsHistory, .record, .storage, .damaged: false
+    }
   }
 }
 

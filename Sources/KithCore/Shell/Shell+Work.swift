@@ -89,7 +89,7 @@ extension Shell {
     replica = fresh
     health = .probing(error, attempts: attempts)
     outbox = [.persist([.put(.clock, fresh.hybridClock.row)])]
-    var inputs: [Input] = [.start(isCopy: isCopy)]
+    var inputs: [Input] = [.start(isCopy: isCopy, boot: boot)]
     if let clockStatus {
       inputs.append(
         .clockStatus(

@@ -104,6 +104,8 @@ package struct Shell: Sendable {
   package internal(set) var outboxBytes = 0
   package internal(set) var health = Health.sound
   package private(set) var isClosed = false
+  /// The run of the host; nil: unknown.
+  package private(set) var boot: BootID?
   /// Stores that programs opened. Each new replica opens them again.
   package private(set) var opened: [StoreIdentifier: Policy] = [:]
   /// From the kernel; nil before the first.
@@ -150,6 +152,7 @@ package struct Shell: Sendable {
     let beginsToGather = gathers && gathersUntil == nil && !replica.needsFlush
     let effects = absorb(replica.handle(input, at: now))
     switch input {
+    case .start(_, let boot): self.boot = boot
     case .open(let store, _):
       let isRefused = effects.contains {
         if case .refusedStore(store, _) = $0 { true } else { false }
@@ -258,6 +261,13 @@ package struct Shell: Sendable {
   package mutating func close() {
     isClosed = true
     gathersUntil = nil
+    endEarlySending()
+  }
+
+  /// Sends nothing early any more, because the process is about to end.
+  package mutating func endEarlySending() {
+    guard health.problem == nil else { return }
+    _ = absorb(replica.endEarlySending())
   }
 
   /// Open writes never become durable. Returns them, and why an earlier input is not durable.

@@ -46,6 +46,9 @@ struct Drafts {
   var count: Int { byKey.count }
   var isSaved: Bool { unsaved.isEmpty }
 
+  /// Whether storage has drafts, or a commit that was asked for puts some there.
+  var hasStored: Bool { !rows.isEmpty }
+
   /// What later writes left of each transaction, in the order of the clocks.
   ///
   /// - Complexity: O(*n* log *n*).

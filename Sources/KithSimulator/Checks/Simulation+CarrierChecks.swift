@@ -21,7 +21,7 @@ extension Simulation {
     latestPutMilliseconds = max(latestPutMilliseconds, replica.hybridClock.milliseconds)
     guard !device.isTraitor else { return }
     let disk = device.disk.durable
-    for message in facts.messages { try checkSent(message, [], by: device) }
+    for message in facts.messages { try checkSent(message, [], by: device, needsSync: true) }
     for (store, said) in facts.stores {
       try checkTold(said.through, of: store, disk, by: device)
     }

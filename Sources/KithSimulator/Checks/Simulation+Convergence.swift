@@ -31,6 +31,7 @@ extension Simulation {
     guard !device.isGone else { return }
     device.bytesPerSecond = nil
     device.fuse = nil
+    device.syncEnd = .succeeds
     device.disk.setFull(false)
     resume(device)
     device.clock.mend(at: now)

@@ -2,10 +2,11 @@ internal import KithCore
 internal import KithCrypto
 
 extension Simulation {
-  /// All that a message says or makes others believe is committed before its first byte is sent. It
-  /// holds no key and no value.
+  /// All that a message makes others believe is committed before its first byte is sent, and its
+  /// change sets are written, or, if it `needsSync`, committed too. It holds no key and no value.
   func checkSent(
-    _ message: InboundMessage, _ bytes: [UInt8], by device: SimulatedDevice
+    _ message: InboundMessage, _ bytes: [UInt8], by device: SimulatedDevice,
+    needsSync: Bool = false
   ) throws(Violation) {
     if Self.holdsSecret(bytes) {
       throw Violation(.secrecy, "\(device.name) sent a key or a value in plaintext")
@@ -13,7 +14,8 @@ extension Simulation {
     let disk = device.disk.durable
     switch message.facts {
     case .batch(let store, let changeSets, _):
-      for changeSet in changeSets { try checkKept(changeSet, store, disk, device) }
+      let kept = needsSync ? disk : device.disk.written
+      for changeSet in changeSets { try checkKept(changeSet, store, kept, device) }
     case .have(let stores):
       for (store, vector) in stores { try checkTold(vector, of: store, disk, by: device) }
     case .records(let records):
@@ -105,11 +107,11 @@ extension Simulation {
   /// A clock is persisted with the data that it stamped (`Docs/Protocol.md`, "Clocks, stamps,
   /// claims").
   func checkClock(_ mutations: [Mutation], on device: SimulatedDevice) throws(Violation) {
-    let durable = device.disk.durable.clock
+    let written = device.disk.written.clock
     for case .put(.store(_, .changeSet(let reference)), let row) in mutations
     where reference.device == device.keys.id {
       guard let header = StoredChangeSet(row: row)?.header,
-        let clock = try? ChangeSetHeader(decoding: header).clock, clock > durable
+        let clock = try? ChangeSetHeader(decoding: header).clock, clock > written
       else { continue }
       throw Violation(.causality, "\(device.name) forgot the clock of what it stamped")
     }

@@ -36,6 +36,8 @@ enum Event {
   case input(DeviceNumber, life: Int, Input)
   /// The shell commits and sends the effects that wait.
   case drain(DeviceNumber, life: Int)
+  /// A commit is written, and synced.
+  case written(DeviceNumber, life: Int, Round)
   case committed(DeviceNumber, life: Int, Round)
   case wake(DeviceNumber, life: Int, atMonotonic: UInt64)
   /// Adopted writes are removed from a local store.

@@ -40,6 +40,9 @@ final class SimulatedDevice {
   /// Adoptions under way.
   var adoptions: [WriteID: StoreIdentifier] = [:]
 
+  /// The run of its host.
+  var boot: BootID
+
   // The state of the process.
 
   /// Counts the processes of the device.
@@ -52,8 +55,12 @@ final class SimulatedDevice {
   /// Writes and marks that its program waits for.
   var awaited: Set<UInt64> = []
   var isDrainPlanned = false
-  /// The mutations of the commit under way.
+  /// The mutations of the commit under way, until they are written.
   var writing: [Mutation] = []
+  /// Whether messages went out whose commit is not synced yet.
+  var hasSentUnsynced = false
+  /// How the sync under way ends.
+  var syncEnd = SyncEnd.succeeds
   /// Effects until the process dies, and how long it is dead.
   var fuse: (effects: Int, downMicroseconds: UInt64)?
   /// The latest operation on each carrier, and whether one is under way.
@@ -87,6 +94,7 @@ final class SimulatedDevice {
     self.keys = keys
     self.disk = disk
     self.original = original
+    boot = BootID(Digest128 { _ in })
   }
 
   var replica: Replica? { shell?.replica }
@@ -110,4 +118,12 @@ final class SimulatedDevice {
     var inviter: DeviceNumber
     var session: SessionID
   }
+}
+
+/// How a sync ends.
+enum SyncEnd: Equatable {
+  case succeeds
+  case fails
+  /// The process dies, and mostly its host.
+  case crashes(downMicroseconds: UInt64)
 }

@@ -184,6 +184,7 @@ extension Simulation {
     copy.opened = device.opened
     place(copy, beside: device)
     copy.clock = device.clock
+    copy.boot = device.boot
     copy.wasRestoredUnnoticed = true
     device.wasRestoredUnnoticed = true
     copy.targets = targets(of: copy.number)

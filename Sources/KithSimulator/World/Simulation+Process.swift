@@ -55,7 +55,7 @@ extension Simulation {
     device.wakesAt = nil
     device.views = [:]
     let isCopy = device.disk.isCopy
-    try hand(.start(isCopy: isCopy), to: device, showing: false)
+    try hand(.start(isCopy: isCopy, boot: device.boot), to: device, showing: false)
     for store in device.replica?.storeIdentifiers ?? [] {
       device.views[store] = device.replica?.view(of: store)
     }
@@ -75,19 +75,33 @@ extension Simulation {
       if written < device.writing.count { tally.count("torn writes") }
       device.disk.crash(writing: device.writing, written: written)
     }
+    if Bool.random(using: &diskChance) { endHost(of: device) }
     device.writing = []
+    device.hasSentUnsynced = false
     device.life += 1
     device.shell = nil
     device.isDrainPlanned = false
     device.isPaused = false
     device.held = []
     device.fuse = nil
+    device.syncEnd = .succeeds
     device.adoptions = [:]
     device.awaited = []
     device.operations = [:]
     device.goesOffFor = nil
     closeAll(of: device)
     if device.join != nil { discard(device) }
+  }
+
+  /// The power fails: what was written and not synced may be lost.
+  private func endHost(of device: SimulatedDevice) {
+    let count = device.disk.unsyncedCount
+    let kept = Int.random(in: 0...count, using: &diskChance)
+    if kept < count {
+      tally.count(device.hasSentUnsynced ? "commits lost after sending" : "commits lost")
+    }
+    device.disk.crashHost(keeping: kept)
+    device.boot = BootID(keyChance.draw())
   }
 
   /// Removes a device with its directory: data that only it has is lost.
@@ -232,23 +246,55 @@ extension Simulation {
       guard device.life == life else { return }
       device.writing = round.mutations
       guard !device.writing.isEmpty else { return try end(round, on: device) }
-      let slow = Int.random(in: 0..<100, using: &diskChance) == 0 ? UInt64(40) : 1
-      let time =
-        UInt64.random(in: 50...max(51, setup.commitMicroseconds), using: &diskChance) * slow
-      queue.add(.committed(device.number, life: life, round), at: now + time)
+      let time = UInt64.random(in: 10...50, using: &diskChance)
+      queue.add(.written(device.number, life: life, round), at: now + time)
     }
+  }
+
+  func write(_ round: Round, on device: SimulatedDevice) throws(Violation) {
+    if burn(device) { return }
+    let life = device.life
+    do throws(StorageError) {
+      try device.disk.write(device.writing)
+    } catch {
+      return try fail(device, error)
+    }
+    trace.note("write", [UInt64(device.number), UInt64(device.writing.count)], at: now)
+    try checkClock(device.writing, on: device)
+    device.writing = []
+    device.hasSentUnsynced = !round.written.isEmpty
+    tally.count("messages sent early", round.written.count)
+    try act(on: round.written[...], device)
+    guard device.life == life else { return }
+    device.syncEnd = device.hasSentUnsynced ? drawSyncEnd() : .succeeds
+    let isSlow =
+      device.syncEnd != .succeeds || Int.random(in: 0..<100, using: &diskChance) == 0
+    let slow: UInt64 = isSlow ? 40 : 1
+    let time = UInt64.random(in: 50...max(51, setup.commitMicroseconds), using: &diskChance) * slow
+    queue.add(.committed(device.number, life: life, round), at: now + time)
+  }
+
+  /// Between an early send and its sync, power and disks fail often, and so late that peers have what
+  /// was sent.
+  private func drawSyncEnd() -> SyncEnd {
+    if isHealing { return .succeeds }
+    if faults.contains(.crash), Int.random(in: 0..<24, using: &diskChance) == 0 {
+      return .crashes(downMicroseconds: UInt64.random(in: 10_000...8_000_000, using: &diskChance))
+    }
+    if faults.contains(.diskFull), Int.random(in: 0..<40, using: &diskChance) == 0 { return .fails }
+    return .succeeds
   }
 
   func commit(_ round: Round, on device: SimulatedDevice) throws(Violation) {
     if burn(device) { return }
+    if case .crashes(let down) = device.syncEnd { return crash(device, for: down) }
     do throws(StorageError) {
-      try device.disk.commit(device.writing)
+      try device.disk.sync(hasTold: device.hasSentUnsynced, fails: device.syncEnd == .fails)
     } catch {
       return try fail(device, error)
     }
-    trace.note("commit", [UInt64(device.number), UInt64(device.writing.count)], at: now)
-    try checkClock(device.writing, on: device)
-    device.writing = []
+    trace.note("commit", [UInt64(device.number), UInt64(round.mutations.count)], at: now)
+    device.hasSentUnsynced = false
     try end(round, on: device)
   }
 
@@ -292,7 +338,8 @@ extension Simulation {
       if case .persist = effect { continue }
       if burn(device) { return }
       switch effect {
-      case .send(let session, let bytes): try send(bytes, on: session, from: device)
+      case .send(let session, let bytes), .push(let session, let bytes):
+        try send(bytes, on: session, from: device)
       case .sendStored(let session, let batch):
         var messages: [[UInt8]] = []
         let missing = try? batch.forEachMessage(from: device.disk) { messages.append($0) }
@@ -319,9 +366,13 @@ extension Simulation {
       device.fuse?.effects -= 1
       return false
     }
-    kill(device)
-    queue.add(.start(device.number, life: device.life), at: now + fuse.downMicroseconds)
+    crash(device, for: fuse.downMicroseconds)
     return true
+  }
+
+  private func crash(_ device: SimulatedDevice, for downMicroseconds: UInt64) {
+    kill(device)
+    queue.add(.start(device.number, life: device.life), at: now + downMicroseconds)
   }
 
   // MARK: Disks that refuse
@@ -330,6 +381,7 @@ extension Simulation {
     tally.count("commits that failed")
     trace.note("fail", [UInt64(device.number)], at: now)
     device.writing = []
+    device.hasSentUnsynced = false
     guard
       let aftermath = device.shell?.failed(error, at: device.clock.instant(at: now))
     else { return }

@@ -140,6 +140,7 @@ package final class Simulation {
     case .action(let kind): if !isHealing { try perform(kind) }
     case .input(let device, _, let input): try hand(input, to: devices[device])
     case .drain(let device, _): try drain(devices[device])
+    case .written(let device, _, let round): try write(round, on: devices[device])
     case .committed(let device, _, let round): try commit(round, on: devices[device])
     case .wake(let device, _, let reading): try wake(devices[device], reading)
     case .start(let device, _): try start(devices[device])
@@ -224,7 +225,8 @@ extension Event {
   fileprivate var process: (DeviceNumber, life: Int)? {
     switch self {
     case .input(let device, let life, _), .drain(let device, let life),
-      .committed(let device, let life, _), .wake(let device, let life, _),
+      .written(let device, let life, _), .committed(let device, let life, _),
+      .wake(let device, let life, _),
       .emptyLocal(let device, let life, _), .turnOff(let device, let life):
       (device, life)
     default: nil

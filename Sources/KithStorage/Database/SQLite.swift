@@ -10,6 +10,8 @@ final class Connection {
   /// Named by errors.
   let path: String
   fileprivate let handle: OpaquePointer
+  /// The last one watches the log.
+  private var logWatches: [LogWatch] = []
 
   /// Opens a file, which is created if it is missing. SQLite reads it when the first statement runs.
   ///
@@ -89,6 +91,31 @@ final class Connection {
     return found
   }
 
+  /// Calls `written` at most once while `commit` runs: when the write-ahead log has the whole commit,
+  /// before it is synced. Without such a log it is never called.
+  func tell(
+    _ written: () -> Void, during commit: () throws(StorageError) -> Void
+  ) throws(StorageError) {
+    guard let watch = try logWatch() else { return try commit() }
+    try watch.tell(written, during: commit)
+  }
+
+  private func logWatch() throws(StorageError) -> LogWatch? {
+    guard let log = file(SQLITE_FCNTL_JOURNAL_POINTER) else { return nil }
+    if let watch = logWatches.last, watch.watches(log) { return watch }
+    guard try texts("PRAGMA journal_mode") == ["wal"],
+      let watch = LogWatch(log, pageBytes: try integer("PRAGMA page_size"))
+    else { return nil }
+    logWatches.append(watch)
+    return watch
+  }
+
+  private func file(_ pointer: Int32) -> UnsafeMutablePointer<sqlite3_file>? {
+    var file: UnsafeMutablePointer<sqlite3_file>?
+    let code = sqlite3_file_control(handle, nil, pointer, &file)
+    return code == SQLITE_OK ? file : nil
+  }
+
   var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
   fileprivate func check(_ code: Int32) throws(StorageError) {
@@ -110,9 +137,7 @@ final class Connection {
   /// After a failed commit only the file knows it, not `sqlite3_system_errno`.
   private var lastSystemError: Int32 {
     for pointer in [SQLITE_FCNTL_JOURNAL_POINTER, SQLITE_FCNTL_FILE_POINTER] {
-      var file: UnsafeMutablePointer<sqlite3_file>?
-      guard sqlite3_file_control(handle, nil, pointer, &file) == SQLITE_OK,
-        let file, let control = file.pointee.pMethods?.pointee.xFileControl
+      guard let file = file(pointer), let control = file.pointee.pMethods?.pointee.xFileControl
       else { continue }
       var number: Int32 = 0
       if control(file, SQLITE_FCNTL_LAST_ERRNO, &number) == SQLITE_OK, number != 0 {

@@ -63,7 +63,8 @@ package final class SQLiteStorage: ReplicaStorage {
     self.database = Mutex(database)
   }
 
-  /// Whether the database was copied or restored, until it takes a new incarnation.
+  /// Whether the database was copied or restored, or lost what others were told of, until it takes a
+  /// new incarnation.
   package var isCopy: Bool { database.withLock { $0?.origin?.isCopy ?? false } }
 
   /// Loads all that was committed, change sets by name. Checks the structure and every row.
@@ -108,26 +109,37 @@ package final class SQLiteStorage: ReplicaStorage {
   /// retried once.
   ///
   /// - Complexity: O(*n* log *m*), and one `fdatasync`.
-  package func commit(_ mutations: [Mutation]) throws(StorageError) {
+  package func commit(
+    _ mutations: [Mutation], written: @Sendable () -> Bool
+  ) throws(StorageError) {
     let log = path + "-wal"
     if Files.room(path) ?? .max < Self.tightRoom, Files.size(log) > Self.shortLog {
       _ = emptyLog()
     }
+    let isTold = Atomic(false)
     do throws(StorageError) {
-      try commitOnce(mutations)
+      do throws(StorageError) {
+        try commitOnce(mutations) { isTold.store(written(), ordering: .relaxed) }
+      } catch {
+        guard error.code == .diskFull, Files.size(log) > 0, emptyLog() else { throw error }
+        // The first try may have called `written`.
+        try commitOnce(mutations, written: {})
+      }
     } catch {
-      guard error.code == .diskFull, Files.size(log) > 0, emptyLog() else { throw error }
-      try commitOnce(mutations)
+      if isTold.load(ordering: .relaxed) { database.withLock { $0?.origin?.disown() } }
+      throw error
     }
   }
 
-  private func commitOnce(_ mutations: [Mutation]) throws(StorageError) {
+  private func commitOnce(
+    _ mutations: [Mutation], written: @Sendable () -> Void
+  ) throws(StorageError) {
     try withDatabase { (database) throws(StorageError) in
       let settles = mutations.contains {
         if case .put(.incarnation, _) = $0 { true } else { false }
       }
       let settling = settles ? database.origin?.settle() ?? [] : []
-      try database.write(mutations + settling)
+      try database.write(mutations + settling, written: written)
       if mutations.contains(.remove(.damaged)) { database.lacksCommits = false }
       database.origin?.publish()
     }
@@ -214,14 +226,16 @@ private final class OpenDatabase {
   }
 
   /// After a failed commit the index is read again.
-  func write(_ mutations: [Mutation]) throws(StorageError) {
+  func write(
+    _ mutations: [Mutation], written: () -> Void = {}
+  ) throws(StorageError) {
     if index == nil { try read() }
     // An outline has no rows of the storage itself.
     let isOfStorage = mutations.allSatisfy { if case .storage = $0.key { true } else { false } }
     if !isOfStorage { outline = nil }
     // Taken, so that it is not copied.
     var writer = RowWriter(statements, index: index.take() ?? RowIndex())
-    try statements.transaction { () throws(StorageError) in
+    try statements.transaction(written: written) { () throws(StorageError) in
       try writer.write(mutations, seal: seal)
     }
     index = writer.index

@@ -30,7 +30,7 @@ enum RowTable: Int, CaseIterable {
 extension RowKey {
   var table: RowTable {
     switch self {
-    case .incarnation, .keepsHistory, .record, .storage: .vital
+    case .incarnation, .earlySending, .keepsHistory, .record, .storage: .vital
     case .clock, .addresses, .object, .damaged: .spare
     case .store(_, let key):
       switch key {

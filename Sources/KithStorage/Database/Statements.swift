@@ -37,12 +37,16 @@ final class Statements {
     return statement
   }
 
-  /// Commits what `body` does durably, or nothing of it.
-  func transaction(_ body: () throws(StorageError) -> Void) throws(StorageError) {
+  /// Commits what `body` does durably, or nothing of it. Calls `written` as
+  /// ``Connection/tell(_:during:)`` does.
+  func transaction(
+    written: () -> Void = {}, _ body: () throws(StorageError) -> Void
+  ) throws(StorageError) {
     try self(.begin).run()
     do throws(StorageError) {
       try body()
-      try self(.commit).run()
+      let commit = try self(.commit)
+      try connection.tell(written) { () throws(StorageError) in try commit.run() }
     } catch {
       // SQLite may have rolled back. If `ROLLBACK` fails, the first error matters; the transaction
       // ends with the connection.

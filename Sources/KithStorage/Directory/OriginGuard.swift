@@ -48,6 +48,14 @@ final class OriginGuard {
     try? lock.write(next)
   }
 
+  /// Makes the database count as a copy, also for the next process: peers may have what a failed
+  /// commit lost. Nothing needs to be synced, because the next run of the host knows without it.
+  func disown() {
+    var random = SystemRandom()
+    isCopy = true
+    try? lock.write(random.draw())
+  }
+
   private static func isCopy(
     _ identity: FileIdentity, _ lock: DirectoryLock, _ known: [UInt8]?, _ generations: [UInt8]?
   ) -> Bool {

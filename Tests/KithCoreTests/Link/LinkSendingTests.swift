@@ -54,7 +54,7 @@ import Testing
     let outbound = OutboundBatch(batch, from: log)
     #expect((outbound.byteCount > Limits.heldBatchBytes) == isLarge)
     guard case .stored(let stored) = outbound else {
-      #expect(!isLarge && outbound.effects(on: SessionID(rawValue: 1)).count == 1)
+      #expect(!isLarge && outbound.effects(on: SessionID(rawValue: 1), isEarly: false).count == 1)
       return
     }
     #expect(isLarge && stored.changeSets.map(\.sequence) == [1] && stored.covers == [cover])

@@ -26,6 +26,8 @@ final class TestWorld {
     var hasPulledAll = false
     var leftBehind: [DeviceID] = []
     var process: ProcessID
+    /// The run of its host; nil: unknown, so it sends nothing early.
+    var boot: BootID?
     /// The change sets that this device has sent under its own sequences.
     var given: [StoreIdentifier: [ChainID: [UInt64: Digest256]]] = [:]
 
@@ -151,7 +153,7 @@ final class TestWorld {
 
   private func begin(_ index: Int, isCopy: Bool) {
     let device = devices[index]
-    perform(.start(isCopy: isCopy), on: index)
+    perform(.start(isCopy: isCopy, boot: device.boot), on: index)
     for store in device.replica.storeIdentifiers {
       device.views[store] = device.replica.view(of: store)
     }
@@ -260,7 +262,7 @@ final class TestWorld {
       if round.late.contains(where: { if case .durable = $0 { true } else { false } }) {
         checkIsDurable(device)
       }
-      for effect in round.late { carryOut(effect, on: index) }
+      for effect in round.written + round.late { carryOut(effect, on: index) }
       _ = device.shell.committed()
     }
   }
@@ -268,7 +270,7 @@ final class TestWorld {
   func carryOut(_ effect: Effect, on index: Int) {
     let device = devices[index]
     switch effect {
-    case .send(let session, let message):
+    case .send(let session, let message), .push(let session, let message):
       checkIsDurable(message, on: device)
       guard let (key, end) = find(session, from: index) else { return }
       links[key]?.ends[end].messages.append(message)

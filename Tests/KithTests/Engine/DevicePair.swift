@@ -15,6 +15,8 @@ final class DevicePair: Sendable {
   private let time = EngineFixture.TestTime()
 
   init() throws {
+    // A clock that cannot be right would change how they publish.
+    time.milliseconds.store(1_800_000_000_000, ordering: .relaxed)
     var entropy = SeededEntropy(seed: 11)
     let founder = Founder(devices: 2, entropy: &entropy)
     let disk = founder.members[0].snapshot
@@ -25,7 +27,7 @@ final class DevicePair: Sendable {
       devices.append(
         try VirtualDevice(
           account: founder.account, keys: keys, process: ProcessID(entropy.draw()),
-          storage: storage, clock: { [time] in time.now }))
+          storage: storage, boot: BootID(Digest128 { _ in }), clock: { [time] in time.now }))
     }
     self.devices = devices
     for (device, link) in zip(devices, links) { device.attach(link) }

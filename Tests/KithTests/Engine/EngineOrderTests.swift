@@ -63,6 +63,38 @@ struct EngineOrderTests {
     #expect(progress.version >= before + 2)
   }
 
+  @Test func `a change set is seen while the disk syncs, and is acknowledged after it`()
+    async throws
+  {
+    let pair = try DevicePair()
+    let stores = try pair.stores()
+    pair.connect()
+    pair.carry()
+    // The first one waits for the mark.
+    try stores[0].set(0, forKey: "n")
+    pair.carry()
+    pair.storage.holdSync()
+    defer { pair.storage.release() }
+    let isAcknowledged = Atomic(false)
+    async let writing: Void = onThread {
+      try stores[0].set(1, forKey: "n")
+      isAcknowledged.store(true, ordering: .sequentiallyConsistent)
+    }
+    try await eventually { pair.storage.isHolding }
+    #expect(pair.links[0].messages == 1, "the change set, and no vector that covers it")
+    for case .message(let bytes) in pair.links[0].takeAll() {
+      pair.devices[1].receive(bytes, on: SessionID(rawValue: 1))
+    }
+    #expect(stores[1].value(forKey: "n") == 1)
+    let isEarly = isAcknowledged.load(ordering: .sequentiallyConsistent)
+    #expect(!isEarly)
+    pair.storage.release()
+    try await writing
+    #expect(pair.links[0].messages > 0)
+    pair.carry()
+    #expect(stores[0].value(forKey: "n") == 1)
+  }
+
   @Test func `a failed commit sends nothing, and ends all sessions`() throws {
     let pair = try DevicePair()
     let stores = try pair.stores()

@@ -8,6 +8,7 @@ final class FailingStorage: ReplicaStorage {
     var problem: StorageError?
     var commits = 0
     var holds = false
+    var holdsSync = false
     var isHolding = false
     var nextProblem: StorageError?
   }
@@ -36,6 +37,9 @@ final class FailingStorage: ReplicaStorage {
   /// Keeps the next commit waiting until ``release()``.
   func hold() { state.withLock { $0.holds = true } }
 
+  /// Keeps the next commit waiting until ``release()`` once it is written.
+  func holdSync() { state.withLock { $0.holdsSync = true } }
+
   /// Whether a commit is kept waiting.
   var isHolding: Bool { state.withLock { $0.isHolding } }
 
@@ -48,7 +52,7 @@ final class FailingStorage: ReplicaStorage {
 
   func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?] { try inner.rows(keys) }
 
-  func commit(_ mutations: [Mutation]) throws(StorageError) {
+  func commit(_ mutations: [Mutation], written: @Sendable () -> Bool) throws(StorageError) {
     let holds = state.withLock { state in
       state.commits += 1
       defer { state.holds = false }
@@ -58,6 +62,15 @@ final class FailingStorage: ReplicaStorage {
     if holds { gate.wait() }
     let problem = state.withLock { $0.nextProblem.take() ?? $0.problem }
     if let problem { throw problem }
-    try inner.commit(mutations)
+    try inner.commit(mutations) {
+      let isTold = written()
+      let holds = state.withLock { state in
+        defer { state.holdsSync = false }
+        if state.holdsSync { state.isHolding = true }
+        return state.holdsSync
+      }
+      if holds { gate.wait() }
+      return isTold
+    }
   }
 }
