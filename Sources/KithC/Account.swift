@@ -103,39 +103,26 @@ private func account(_ accounts: Pointer) throws(KithError) -> Account {
   try Argument.object(accounts, "accounts")
 }
 
-/// Begins a task.
-private func begin(
-  _ accounts: Pointer, _ error: ErrorPlace,
-  _ body: @escaping @Sendable (Accounts, Work) async throws -> PropertyListValue
-) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in
-    try account(accounts).begin(body).handle
-  }
-}
-
 @c @implementation
 public func kith_accounts_open(
   _ options: UnsafePointer<kith_options>?, _ error: ErrorPlace
 ) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in
-    try Account(.init(Argument.options(options, kith_options(), "options"))).handle
-  }
+  new(error) { try Account(.init(Argument.options(options, kith_options(), "options"))) }
 }
 
 @c @implementation
 public func kith_accounts_run(_ accounts: Pointer, _ error: ErrorPlace) -> Pointer {
-  begin(accounts, error) { accounts, _ in
-    try await accounts.run()
-    return [:]
+  new(error) {
+    try account(accounts).begin { accounts, _ in
+      try await accounts.run()
+      return [:]
+    }
   }
 }
 
 @c @implementation
 public func kith_accounts_close(_ accounts: Pointer, _ error: ErrorPlace) -> Bool {
-  call(error, failing: false) { () throws(KithError) in
-    try account(accounts).close()
-    return true
-  }
+  succeeds(error) { try account(accounts).close() }
 }
 
 @c @implementation
@@ -143,54 +130,53 @@ public func kith_accounts_store(
   _ accounts: Pointer, _ identifier: Text, _ policy: UnsafePointer<kith_policy>?,
   _ error: ErrorPlace
 ) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in
+  new(error) {
     let account = try account(accounts)
     let identifier = try Argument.text(identifier, "identifier")
     let policy = Policy(try Argument.options(policy, kith_policy(), "policy"))
-    return Store(try account.accounts.store(identifier, policy: policy)).handle
+    return Store(try account.accounts.store(identifier, policy: policy))
   }
 }
 
 @c @implementation
 public func kith_accounts_signed_in(_ accounts: Pointer, _ error: ErrorPlace) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in
-    try account(accounts).accounts.signedIn.flatMap { PropertyListValue.string($0.hex).handle }
-  }
+  newValue(error) { try account(accounts).accounts.signedIn.map { .string($0.hex) } }
 }
 
 @c @implementation
 public func kith_accounts_known(_ accounts: Pointer, _ error: ErrorPlace) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in
-    PropertyListValue.array(
+  newValue(error) {
+    .array(
       try account(accounts).accounts.known.map { known in
         .members([
           "account": .string(known.account.hex), "directory": .string(known.directory),
           "isSignedIn": .bool(known.isSignedIn),
         ])
-      }
-    ).handle
+      })
   }
 }
 
 @c @implementation
 public func kith_accounts_status(_ accounts: Pointer, _ error: ErrorPlace) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in
+  newValue(error) {
     let accounts = try account(accounts).accounts
     return try CallingThread.run { () async throws(KithError) in
       try PropertyListValue(encoding: try await accounts.status())
-    }.handle
+    }
   }
 }
 
 @c @implementation
 public func kith_accounts_watch_status(_ accounts: Pointer, _ error: ErrorPlace) -> Pointer {
-  begin(accounts, error) { accounts, work in
-    for await status in accounts.statusUpdates {
-      work.tell(
-        .members(["event": "status", "status": try PropertyListValue(encoding: status)]),
-        replaces: true)
+  new(error) {
+    try account(accounts).begin { accounts, work in
+      for await status in accounts.statusUpdates {
+        work.tell(
+          .members(["event": "status", "status": try PropertyListValue(encoding: status)]),
+          replaces: true)
+      }
+      return [:]
     }
-    return [:]
   }
 }
 
@@ -198,20 +184,20 @@ public func kith_accounts_watch_status(_ accounts: Pointer, _ error: ErrorPlace)
 public func kith_accounts_create_account(
   _ accounts: Pointer, _ name: Text, _ error: ErrorPlace
 ) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in
+  new(error) {
     let name = try Argument.text(name, "name")
     return try account(accounts).begin { accounts, work in
       let made = try await accounts.createAccount(name: name) {
         (summary, key) throws(KithError) in
-        let isSeen = work.askBlocking(
+        let isSeen = try work.askBlocking(
           .members([
             "account": .string(summary.account.hex), "device": .string(summary.device.hex),
             "event": "recoveryKey", "recoveryKey": .string(key),
           ]))
         guard isSeen else { throw KithError(.declined, "The account was not created.") }
       }
-      return made.summary.members(with: ["recoveryKey": .string(made.recoveryKey)])
-    }.handle
+      return made.summary.document(recoveryKey: made.recoveryKey)
+    }
   }
 }
 
@@ -219,7 +205,7 @@ public func kith_accounts_create_account(
 public func kith_accounts_sign_in(
   _ accounts: Pointer, _ code: Text, _ name: Text, _ address: Text, _ error: ErrorPlace
 ) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in
+  new(error) {
     let (code, name) = (try Argument.text(code, "code"), try Argument.text(name, "name"))
     let address = try address == nil ? nil : Argument.text(address, "address")
     return try account(accounts).begin { accounts, work in
@@ -232,10 +218,10 @@ public func kith_accounts_sign_in(
       } confirm: { inviter, fingerprint in
         await work.ask(
           .members([
-            "event": "confirm", "fingerprint": .string(fingerprint), "inviter": inviter.members,
+            "event": "confirm", "fingerprint": .string(fingerprint), "inviter": inviter.document,
           ]))
-      }.members()
-    }.handle
+      }.document()
+    }
   }
 }
 
@@ -243,22 +229,24 @@ public func kith_accounts_sign_in(
 public func kith_accounts_sign_in_to(
   _ accounts: Pointer, _ id: Text, _ error: ErrorPlace
 ) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in
+  new(error) {
     let id = try Argument.text(id, "account")
     return try account(accounts).begin { accounts, _ in
       guard let known = try accounts.known.first(where: { $0.account.hex == id.lowercased() })
       else { throw KithError(.missing, "No account of this id is here.") }
       try await accounts.signIn(to: known.account)
       return [:]
-    }.handle
+    }
   }
 }
 
 @c @implementation
 public func kith_accounts_sign_out(_ accounts: Pointer, _ error: ErrorPlace) -> Pointer {
-  begin(accounts, error) { accounts, _ in
-    try await accounts.signOut()
-    return [:]
+  new(error) {
+    try account(accounts).begin { accounts, _ in
+      try await accounts.signOut()
+      return [:]
+    }
   }
 }
 
@@ -266,7 +254,7 @@ public func kith_accounts_sign_out(_ accounts: Pointer, _ error: ErrorPlace) -> 
 public func kith_accounts_invite(
   _ accounts: Pointer, _ addresses: Texts, _ error: ErrorPlace
 ) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in
+  new(error) {
     let addresses = try Argument.texts(addresses, "addresses") ?? []
     return try account(accounts).begin { accounts, work in
       let device = try await accounts.invite(addresses: addresses) { invitation in
@@ -277,28 +265,28 @@ public func kith_accounts_invite(
           ]))
         for await candidate in invitation.candidates {
           let isWelcome = await work.ask(
-            .members(["device": candidate.device.members, "event": "candidate"]))
+            .members(["device": candidate.device.document, "event": "candidate"]))
           guard isWelcome else { continue }
           candidate.accept()
           break
         }
       }
       return .members(["device": .string(device.hex)])
-    }.handle
+    }
   }
 }
 
 extension AccountSummary {
-  fileprivate func members(with others: [String: PropertyListValue] = [:]) -> PropertyListValue {
-    .dictionary(
-      others.merging([
-        "account": .string(account.hex), "device": .string(device.hex), "name": .string(name),
-      ]) { $1 })
+  fileprivate func document(recoveryKey: String? = nil) -> PropertyListValue {
+    .members([
+      "account": .string(account.hex), "device": .string(device.hex), "name": .string(name),
+      "recoveryKey": recoveryKey.map { .string($0) },
+    ])
   }
 }
 
 extension PairingDevice {
-  fileprivate var members: PropertyListValue {
+  fileprivate var document: PropertyListValue {
     .members([
       "address": .string(address), "fingerprint": .string(fingerprint), "id": .string(id.hex),
       "name": .string(name),

@@ -1,5 +1,6 @@
 internal import CKith
 internal import FoundationEssentials
+internal import Glibc
 internal import Kith
 
 /// Reads what a C program hands over. Everything may be missing or wrong.
@@ -14,23 +15,23 @@ enum Argument {
         : "The argument \(name) is no handle of its kind, or was freed before.")
   }
 
+  /// Nil for NULL.
+  static func value(_ pointer: OpaquePointer?) throws(KithError) -> PropertyListValue? {
+    try pointer == nil ? nil : object(pointer, "value", HeldValue.self).value
+  }
+
   /// Text that ends with a zero byte.
   static func text(_ text: UnsafePointer<CChar>?, _ name: StaticString) throws(KithError) -> String
   {
     guard let text else { throw .invalid("The argument \(name) is NULL.") }
-    if let valid = String(validatingCString: text) { return valid }
-    throw .invalid("The argument \(name) is not valid UTF-8.")
+    return try self.text(text, strlen(text), name)
   }
 
   static func text(
     _ text: UnsafePointer<CChar>?, _ length: Int, _ name: StaticString
   ) throws(KithError) -> String {
     if length == -1 { return try self.text(text, name) }
-    guard length >= 0, text != nil || length == 0 else {
-      throw .invalid("The argument \(name) is NULL, or its length too large.")
-    }
-    let bytes = UnsafeRawBufferPointer(start: text, count: length)
-    if let valid = String(validating: bytes, as: UTF8.self) { return valid }
+    if let valid = String(validating: try bytes(text, length, name), as: UTF8.self) { return valid }
     throw .invalid("The argument \(name) is not valid UTF-8.")
   }
 
@@ -53,8 +54,12 @@ enum Argument {
     return all
   }
 
-  static func bytes(_ bytes: UnsafeRawPointer?, _ length: Int) -> UnsafeRawBufferPointer? {
-    guard length >= 0, bytes != nil || length == 0 else { return nil }
+  static func bytes(
+    _ bytes: UnsafeRawPointer?, _ length: Int, _ name: StaticString
+  ) throws(KithError) -> UnsafeRawBufferPointer {
+    guard length >= 0, bytes != nil || length == 0 else {
+      throw .invalid("The argument \(name) is NULL, or its length too large.")
+    }
     return UnsafeRawBufferPointer(start: bytes, count: length)
   }
 

@@ -38,14 +38,8 @@ final class Changes: Handled {
 
 /// A `kith_change`.
 final class Change: Handled {
-  private static let placeOfSuperseded = -1
-
   let change: KeyValueStore.Change
-  private struct State: ~Copyable {
-    var keys: [Int: CText] = [:]
-    var borrowed = Borrowed()
-  }
-  private let state = Mutex(State())
+  private let lent = Mutex(Lent())
 
   init(_ change: KeyValueStore.Change) {
     self.change = change
@@ -56,27 +50,20 @@ final class Change: Handled {
   }
 
   func key(at index: Int) -> CText? {
-    guard let item = item(at: index) else { return nil }
-    return state.withLock { state in
-      let text = state.keys[index] ?? CText(item.key.text)
-      state.keys[index] = text
-      return text
-    }
+    item(at: index).map { item in lent.withLock { $0.text(index, of: CText(item.key.text)) } }
   }
 
-  func value(at index: Int, isNew: Bool) -> Handle? {
+  func value(at index: Int, isNew: Bool) -> OpaquePointer? {
     guard let item = item(at: index), let value = isNew ? item.new : item.old else { return nil }
-    return state.withLock {
-      $0.borrowed.handle(2 * index + (isNew ? 1 : 0), of: HeldValue(value, isBorrowed: true))
-    }
+    return lend(value, at: 2 * index + (isNew ? 1 : 0))
   }
 
-  var superseded: Handle? {
-    state.withLock {
-      $0.borrowed.handle(
-        Self.placeOfSuperseded,
-        of: HeldValue(.texts(change.superseded.map(\.text)), isBorrowed: true))
-    }
+  var superseded: OpaquePointer? { lend(.texts(change.superseded.map(\.text)), at: -1) }
+
+  private func lend(
+    _ value: @autoclosure () -> PropertyListValue, at place: Int
+  ) -> OpaquePointer? {
+    lent.withLock { $0.handle(place, of: HeldValue(value(), isBorrowed: true)) }?.pointer
   }
 
   var reason: kith_reason {
@@ -90,36 +77,36 @@ final class Change: Handled {
   }
 }
 
+// MARK: - Interface
+
+private func changes(_ changes: Pointer) -> Changes? {
+  Registry.shared.object(changes, Changes.self)
+}
+
 private func change(_ change: Pointer) -> Change? {
   Registry.shared.object(change, Change.self)
 }
 
 @c @implementation
 public func kith_store_changes(_ store: Pointer, _ flags: UInt32, _ error: ErrorPlace) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in
-    let store = try Argument.object(store, "store", Store.self).store
-    return try Changes(
-      of: store, includingOwnWrites: flags & UInt32(KITH_OWN_WRITES) != 0
-    ).handle
+  new(error) {
+    try Changes(
+      of: Argument.object(store, "store", Store.self).store,
+      includingOwnWrites: flags & UInt32(KITH_OWN_WRITES) != 0)
   }
 }
 
 @c @implementation
-public func kith_changes_fd(_ changes: Pointer) -> CInt {
-  Registry.shared.object(changes, Changes.self)?.number ?? -1
+public func kith_changes_fd(_ pointer: Pointer) -> CInt { changes(pointer)?.number ?? -1 }
+
+@c @implementation
+public func kith_changes_next(_ pointer: Pointer, _ milliseconds: CInt) -> Pointer {
+  changes(pointer)?.next(within: milliseconds).flatMap { Change($0).handle }
 }
 
 @c @implementation
-public func kith_changes_next(_ changes: Pointer, _ milliseconds: CInt) -> Pointer {
-  guard let changes = Registry.shared.object(changes, Changes.self),
-    let change = changes.next(within: milliseconds)
-  else { return nil }
-  return Change(change).handle
-}
-
-@c @implementation
-public func kith_changes_have_ended(_ changes: Pointer) -> Bool {
-  Registry.shared.object(changes, Changes.self)?.haveEnded ?? true
+public func kith_changes_have_ended(_ pointer: Pointer) -> Bool {
+  changes(pointer)?.haveEnded ?? true
 }
 
 @c @implementation
@@ -139,18 +126,16 @@ public func kith_change_key(_ pointer: Pointer, _ index: Int, _ length: Length) 
 
 @c @implementation
 public func kith_change_old(_ pointer: Pointer, _ index: Int) -> Pointer {
-  change(pointer)?.value(at: index, isNew: false)?.pointer
+  change(pointer)?.value(at: index, isNew: false)
 }
 
 @c @implementation
 public func kith_change_new(_ pointer: Pointer, _ index: Int) -> Pointer {
-  change(pointer)?.value(at: index, isNew: true)?.pointer
+  change(pointer)?.value(at: index, isNew: true)
 }
 
 @c @implementation
-public func kith_change_superseded(_ pointer: Pointer) -> Pointer {
-  change(pointer)?.superseded?.pointer
-}
+public func kith_change_superseded(_ pointer: Pointer) -> Pointer { change(pointer)?.superseded }
 
 @c @implementation
 public func kith_change_is_joined(_ pointer: Pointer) -> Bool {

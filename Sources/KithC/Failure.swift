@@ -4,17 +4,30 @@
 public import CKith
 internal import Kith
 
-/// Runs a call: stores its error, or that there is none, where the program asks for it.
-func call<Result>(
-  _ place: ErrorPlace, failing failure: Result, _ body: () throws(KithError) -> Result
-) -> Result {
+/// Runs a call: stores its error, or that there is none, where the program asks for it. Nil: it failed.
+func call<Result>(_ place: ErrorPlace, _ body: () throws -> Result) -> Result? {
   place?.pointee = nil
-  do throws(KithError) {
+  do {
     return try body()
   } catch {
-    place?.pointee = Failure(error).handle
-    return failure
+    place?.pointee = Failure(KithError(any: error)).handle
+    return nil
   }
+}
+
+/// Runs a call that only succeeds or fails.
+func succeeds(_ place: ErrorPlace, _ body: () throws -> Void) -> Bool {
+  call(place, body) != nil
+}
+
+/// Runs a call that returns a new handle, or NULL for nothing.
+func new(_ place: ErrorPlace, _ body: () throws -> (any Handled)?) -> Pointer {
+  call(place, body).flatMap { $0?.handle }
+}
+
+/// Runs a call that returns a new value, or NULL for nothing.
+func newValue(_ place: ErrorPlace, _ body: () throws -> PropertyListValue?) -> Pointer {
+  call(place, body).flatMap { $0?.handle }
 }
 
 extension KithError {
@@ -26,7 +39,7 @@ extension KithError {
   static let noHandlesLeft = KithError(
     .inputOutput, "The program holds 16 million handles. Free those that it no longer needs.")
 
-  /// Any error of a task.
+  /// Any error of a call or task.
   init(any error: any Error) {
     switch error {
     case let error as KithError: self = error

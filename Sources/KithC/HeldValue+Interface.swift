@@ -8,14 +8,11 @@ internal import KithValues
 
 private func value(_ value: Pointer) -> HeldValue? { Registry.shared.object(value, HeldValue.self) }
 
-private func content(_ pointer: Pointer) -> PropertyListValue? {
-  guard case .value(let content)? = value(pointer)?.content else { return nil }
-  return content
-}
+private func content(_ pointer: Pointer) -> PropertyListValue? { value(pointer)?.content }
 
 extension PropertyListValue {
   /// A new handle for the program.
-  var handle: OpaquePointer? { HeldValue(.value(self)).handle }
+  var handle: OpaquePointer? { HeldValue(self).handle }
 }
 
 // MARK: - Making
@@ -48,7 +45,7 @@ public func kith_value_new_string(_ text: Text, _ length: Int) -> Pointer {
 
 @c @implementation
 public func kith_value_new_data(_ bytes: UnsafeRawPointer?, _ length: Int) -> Pointer {
-  guard let bytes = Argument.bytes(bytes, length) else { return nil }
+  guard let bytes = try? Argument.bytes(bytes, length, "bytes") else { return nil }
   return PropertyListValue.data(Data(bytes)).handle
 }
 
@@ -67,10 +64,9 @@ public func kith_value_copy(_ pointer: Pointer) -> Pointer {
 
 @c @implementation
 public func kith_value_append(_ array: Pointer, _ element: Pointer, _ error: ErrorPlace) -> Bool {
-  call(error, failing: false) { () throws(KithError) in
+  succeeds(error) {
     let array = try Argument.object(array, "array", HeldValue.self)
-    try array.append(Argument.object(element, "element", HeldValue.self))
-    return true
+    try array.append(Argument.object(element, "element"))
   }
 }
 
@@ -78,12 +74,10 @@ public func kith_value_append(_ array: Pointer, _ element: Pointer, _ error: Err
 public func kith_value_put(
   _ dictionary: Pointer, _ name: Text, _ length: Int, _ value: Pointer, _ error: ErrorPlace
 ) -> Bool {
-  call(error, failing: false) { () throws(KithError) in
+  succeeds(error) {
     let dictionary = try Argument.object(dictionary, "dictionary", HeldValue.self)
     let name = try Argument.text(name, length, "name")
-    let element = try value == nil ? nil : Argument.object(value, "value", HeldValue.self)
-    try dictionary.put(element, name)
-    return true
+    try dictionary.put(value == nil ? nil : Argument.object(value, "value"), name)
   }
 }
 
@@ -181,10 +175,10 @@ public func kith_value_json(_ pointer: Pointer, _ length: Length) -> Text {
 
 @c @implementation
 public func kith_value_from_json(_ text: Text, _ length: Int, _ error: ErrorPlace) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in
+  newValue(error) {
     let text = try Argument.text(text, length, "text")
     do {
-      return try ValueJSON.value(text).handle
+      return try ValueJSON.value(text)
     } catch {
       throw KithError(.unsupportedValue, "The text is no JSON of a value: \(error).")
     }
@@ -200,13 +194,11 @@ public func kith_value_plist(_ pointer: Pointer, _ length: Length) -> UnsafeRawP
 public func kith_value_from_plist(
   _ bytes: UnsafeRawPointer?, _ length: Int, _ error: ErrorPlace
 ) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in
-    guard let bytes = Argument.bytes(bytes, length) else {
-      throw .invalid("The argument bytes is NULL, or its length too large.")
-    }
+  newValue(error) {
+    let bytes = try Argument.bytes(bytes, length, "bytes")
     do {
       var reader = try BinaryPropertyListReader(Data(bytes))
-      return try reader.read().value().handle
+      return try reader.read().value()
     } catch {
       throw KithError(
         .unsupportedValue, "The bytes are no binary property list of a value: \(error).")

@@ -7,110 +7,115 @@ internal import Synchronization
 
 /// A value of the interface, with all that a program reads of it in place.
 final class HeldValue: Handled {
-  /// Of a value that a program makes. Also bounds the work of printing one that holds itself twice, again
-  /// and again.
-  static let largestBytes = 64 << 20
-  static let depthLimit = PropertyListValue.maximumDepth
-
-  /// A dictionary may be the values of a store, whose keys are more than a Swift dictionary tells
-  /// apart: two that are canonically equivalent.
-  enum Content {
-    case value(PropertyListValue)
-    case members([(key: Key, value: PropertyListValue)])
-  }
+  typealias Member = (key: Key, value: PropertyListValue)
 
   private struct State: ~Copyable {
-    var content: Content
-    /// Members in order, as soon as somebody asks.
-    var sorted: [(key: Key, value: PropertyListValue)]?
-    var extent: Extent?
-    var borrowed = Borrowed()
-    var names: [Int: CText] = [:]
-    var text, json, plist: CText?
+    /// Empty if it is the values of a store.
+    var value: GrowingValue
+    /// In order: those of a store, or of a dictionary as soon as somebody asks.
+    var members: [Member]?
+    var lent = Lent()
+  }
+
+  /// Of texts that are lent; that of a name is its index.
+  private enum Place {
+    static let content = -1
+    static let json = -2
+    static let plist = -3
   }
 
   private let state: Mutex<State>
   private let isBorrowed: Bool
+  /// The values of a store have keys that a Swift dictionary does not tell apart: they are canonically
+  /// equivalent.
+  private let isStore: Bool
 
-  init(_ content: Content, isBorrowed: Bool = false) {
-    state = Mutex(State(content: content))
+  init(_ value: PropertyListValue, isBorrowed: Bool = false) {
+    state = Mutex(State(value: GrowingValue(value)))
     self.isBorrowed = isBorrowed
+    isStore = false
   }
 
-  convenience init(_ value: PropertyListValue, isBorrowed: Bool = false) {
-    self.init(.value(value), isBorrowed: isBorrowed)
+  /// The values of a store, in order.
+  private init(_ members: [Member]) {
+    state = Mutex(State(value: GrowingValue([:]), members: members))
+    isBorrowed = false
+    isStore = true
   }
 
-  convenience init(_ members: [Key: PropertyListValue]) {
-    self.init(.members(members.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }))
+  convenience init(_ values: [Key: PropertyListValue]) {
+    self.init(values.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
   }
 
-  var content: Content { state.withLock { $0.content } }
+  var copy: HeldValue {
+    state.withLock { state in
+      isStore ? HeldValue(state.members ?? []) : HeldValue(state.value.value)
+    }
+  }
 
-  /// Throws for a dictionary that no store can hold.
-  var value: PropertyListValue {
+  /// Throws for the values of a store that no dictionary can hold.
+  var value: PropertyListValue { get throws(KithError) { try growing.value } }
+
+  private var growing: GrowingValue {
     get throws(KithError) {
-      switch content {
-      case .value(let value): return value
-      case .members(let members):
-        do throws(NotAValue) {
-          return .dictionary(
-            try .distinct(members.map { ($0.key.text, $0.value) }) { value throws(NotAValue) in
-              value
-            })
-        } catch {
-          throw KithError(.unsupportedValue, "The value cannot be stored: \(error).")
-        }
+      let (value, members) = state.withLock { ($0.value, $0.members) }
+      guard isStore, let members else { return value }
+      do throws(NotAValue) {
+        let values = members.map { (key: $0.key.text, node: $0.value) }
+        return GrowingValue(
+          .dictionary(try .distinct(values) { value throws(NotAValue) in value }))
+      } catch {
+        throw KithError(.unsupportedValue, "The value cannot be stored: \(error).")
       }
     }
   }
 
-  var copy: HeldValue { HeldValue(content) }
+  /// The value; an empty dictionary for the values of a store.
+  var content: PropertyListValue { state.withLock { $0.value.value } }
 
   var type: kith_type {
     switch content {
-    case .members, .value(.dictionary): KITH_DICTIONARY
-    case .value(.bool): KITH_BOOL
-    case .value(.integer): KITH_INTEGER
-    case .value(.double): KITH_DOUBLE
-    case .value(.string): KITH_STRING
-    case .value(.date): KITH_DATE
-    case .value(.data): KITH_DATA
-    case .value(.array): KITH_ARRAY
+    case .bool: KITH_BOOL
+    case .integer: KITH_INTEGER
+    case .double: KITH_DOUBLE
+    case .string: KITH_STRING
+    case .date: KITH_DATE
+    case .data: KITH_DATA
+    case .array: KITH_ARRAY
+    case .dictionary: KITH_DICTIONARY
     }
   }
 
   // MARK: Looking into
 
   var count: Int {
-    switch content {
-    case .value(.array(let elements)): elements.count
-    case .value(.dictionary(let members)): members.count
-    case .members(let members): members.count
-    default: 0
+    state.withLock { state in
+      if let members = state.members { return members.count }
+      switch state.value.value {
+      case .array(let elements): return elements.count
+      case .dictionary(let members): return members.count
+      default: return 0
+      }
     }
   }
 
-  func element(at place: Int) -> OpaquePointer? {
-    guard place >= 0 else { return nil }
+  func element(at index: Int) -> OpaquePointer? {
     let handle = state.withLock { state -> Handle? in
       let element: PropertyListValue? =
-        if case .value(.array(let elements)) = state.content {
-          place < elements.count ? elements[place] : nil
-        } else if let members = Self.sorted(&state), place < members.count {
-          members[place].value
+        if case .array(let elements) = state.value.value {
+          elements.indices.contains(index) ? elements[index] : nil
         } else {
-          nil
+          Self.member(at: index, &state)?.value
         }
-      return element.flatMap { state.borrowed.handle(place, of: HeldValue($0, isBorrowed: true)) }
+      return element.flatMap { state.lent.handle(index, of: HeldValue($0, isBorrowed: true)) }
     }
     return handle?.pointer
   }
 
   func member(_ name: String) -> OpaquePointer? {
     let name = Key(name)
-    let place = state.withLock { state -> Int? in
-      guard let members = Self.sorted(&state) else { return nil }
+    let index = state.withLock { state -> Int? in
+      let members = Self.members(&state)
       var (low, high) = (0, members.count)
       while low < high {
         let middle = (low + high) / 2
@@ -118,196 +123,106 @@ final class HeldValue: Handled {
       }
       return low < members.count && members[low].key == name ? low : nil
     }
-    return place.flatMap { element(at: $0) }
+    return index.flatMap { element(at: $0) }
   }
 
-  func name(at place: Int) -> CText? {
+  func name(at index: Int) -> CText? {
     state.withLock { state in
-      if let known = state.names[place] { return known }
-      guard let members = Self.sorted(&state), members.indices.contains(place) else { return nil }
-      let name = CText(members[place].key.text)
-      state.names[place] = name
-      return name
+      Self.member(at: index, &state).map { member in
+        state.lent.text(index, of: CText(member.key.text))
+      }
     }
   }
 
-  /// Text with a string's characters, or the bytes of data.
+  private static func member(at index: Int, _ state: inout State) -> Member? {
+    let members = members(&state)
+    return members.indices.contains(index) ? members[index] : nil
+  }
+
+  private static func members(_ state: inout State) -> [Member] {
+    if let members = state.members { return members }
+    guard case .dictionary(let members) = state.value.value else { return [] }
+    let sorted = members.map { (key: Key($0.key), value: $0.value) }.sorted { $0.key < $1.key }
+    state.members = sorted
+    return sorted
+  }
+
+  /// A string's characters, or the bytes of data.
   var text: CText? {
     state.withLock { state in
-      if let known = state.text { return known }
-      switch state.content {
-      case .value(.string(let text)): state.text = CText(text)
-      case .value(.data(let data)): state.text = CText(data)
-      default: return nil
+      switch state.value.value {
+      case .string(let text): state.lent.text(Place.content, of: CText(text))
+      case .data(let data): state.lent.text(Place.content, of: CText(data))
+      default: nil
       }
-      return state.text
     }
   }
-
-  private static func sorted(_ state: inout State) -> [(key: Key, value: PropertyListValue)]? {
-    if let sorted = state.sorted { return sorted }
-    switch state.content {
-    case .members(let members): state.sorted = members
-    case .value(.dictionary(let members)):
-      state.sorted = members.map { (Key($0.key), $0.value) }.sorted { $0.key < $1.key }
-    default: return nil
-    }
-    return state.sorted
-  }
-
-  // MARK: Writing
 
   var json: CText {
     state.withLock { state in
-      if let known = state.json { return known }
-      let text: String =
-        switch state.content {
-        case .value(let value): ValueJSON.text(value)
-        case .members(let members): ValueJSON.text(members)
-        }
-      let made = CText(text)
-      state.json = made
-      return made
+      let (value, members) = (state.value.value, isStore ? state.members : nil)
+      return state.lent.text(
+        Place.json, of: CText(members.map { ValueJSON.text($0) } ?? ValueJSON.text(value)))
     }
   }
 
   var plist: CText {
     state.withLock { state in
-      if let known = state.plist { return known }
-      let bytes =
-        switch state.content {
-        case .value(let value): BinaryPropertyListWriter().bytes(of: value)
-        case .members(let members): BinaryPropertyListWriter().bytes(of: members)
-        }
-      let made = CText(bytes)
-      state.plist = made
-      return made
+      let (value, members) = (state.value.value, isStore ? state.members : nil)
+      let writer = BinaryPropertyListWriter()
+      return state.lent.text(
+        Place.plist, of: CText(members.map { writer.bytes(of: $0) } ?? writer.bytes(of: value)))
     }
   }
 
   // MARK: Changing
 
   func append(_ element: HeldValue) throws(KithError) {
-    let (value, added) = (try element.value, element.extent)
-    try change { state throws(KithError) in
-      guard case .value(.array(var elements)) = state.content else {
-        throw .invalid("The argument array is no array.")
-      }
-      let extent = try Self.extent(&state).adding(added)
-      // So that the elements are not copied.
-      state.content = .value(.bool(false))
-      elements.append(value)
-      state.content = .value(.array(elements))
-      state.extent = extent
-    }
+    let element = try element.growing
+    try change { array throws(GrowingValue.Refusal) in try array.append(element) }
   }
 
-  func put(_ element: HeldValue?, _ name: String) throws(KithError) {
-    let value = try element?.value
-    let added = element?.extent.named(name)
-    try change { state throws(KithError) in
-      guard case .value(.dictionary(var members)) = state.content else {
-        throw .invalid("The argument dictionary is no dictionary that can be changed.")
-      }
-      var extent = Self.extent(&state)
-      if let index = members.index(forKey: name) {
-        guard members[index].key.utf8.elementsEqual(name.utf8) else {
-          throw KithError(
-            .unsupportedValue,
-            "The dictionary has a canonically equivalent name, and holds only one of the two.")
-        }
-        extent = extent.removing(Extent(of: members[index].value).named(name))
-      }
-      if let added { extent = try extent.adding(added) }
-      state.content = .value(.bool(false))
-      members[name] = value
-      state.content = .value(.dictionary(members))
-      state.extent = extent
-    }
+  func put(_ member: HeldValue?, _ name: String) throws(KithError) {
+    let member = try member?.growing
+    try change { dictionary throws(GrowingValue.Refusal) in try dictionary.put(member, name) }
   }
 
-  private func change(_ body: (inout sending State) throws(KithError) -> Void) throws(KithError) {
+  private func change(
+    _ body: (inout GrowingValue) throws(GrowingValue.Refusal) -> Void
+  ) throws(KithError) {
     guard !isBorrowed else {
       throw .invalid("The value is borrowed, and cannot be changed. Copy it: kith_value_copy().")
     }
+    guard !isStore else { throw .invalid("The values of a store cannot be changed here.") }
     try state.withLock { state throws(KithError) in
-      try body(&state)
-      state.borrowed.endAll()
-      (state.sorted, state.names, state.json, state.plist) = (nil, [:], nil, nil)
-    }
-  }
-
-  // MARK: Extent
-
-  private var extent: Extent { state.withLock { Self.extent(&$0) } }
-
-  private static func extent(_ state: inout State) -> Extent {
-    if let known = state.extent { return known }
-    let extent: Extent =
-      switch state.content {
-      case .value(let value): Extent(of: value)
-      case .members(let members):
-        members.reduce(Extent()) { $0.including(Extent(of: $1.value).named($1.key.text)) }
+      do throws(GrowingValue.Refusal) {
+        try body(&state.value)
+      } catch {
+        throw KithError(error)
       }
-    state.extent = extent
-    return extent
+      state.lent.endAll()
+      state.members = nil
+    }
   }
 }
 
-/// How much a value takes when it is written out.
-private struct Extent: Sendable {
-  var bytes = 16
-  /// Of containers inside each other; a scalar has 0.
-  var depth = 0
-
-  init() {}
-
-  init(of value: PropertyListValue) {
-    switch value {
-    case .string(let text): bytes += text.utf8.count
-    case .data(let data): bytes += data.count
-    case .array(let elements):
-      depth = 1
-      for element in elements { self = including(Extent(of: element)) }
-    case .dictionary(let members):
-      depth = 1
-      for member in members { self = including(Extent(of: member.value).named(member.key)) }
-    default: break
-    }
-  }
-
-  /// As a member of a dictionary.
-  func named(_ name: String) -> Extent {
-    var member = self
-    member.bytes += name.utf8.count
-    return member
-  }
-
-  func including(_ element: Extent) -> Extent {
-    var sum = self
-    sum.bytes += element.bytes
-    sum.depth = max(depth, element.depth + 1)
-    return sum
-  }
-
-  func adding(_ element: Extent) throws(KithError) -> Extent {
-    let sum = including(element)
-    guard sum.depth <= HeldValue.depthLimit else {
-      throw KithError(
+extension KithError {
+  fileprivate init(_ refusal: GrowingValue.Refusal) {
+    switch refusal {
+    case .notAnArray: self = .invalid("The argument array is no array.")
+    case .notADictionary: self = .invalid("The argument dictionary is no dictionary.")
+    case .equivalentName:
+      self.init(
         .unsupportedValue,
-        "The value would be nested deeper than \(HeldValue.depthLimit) arrays and dictionaries.")
+        "The dictionary has a canonically equivalent name, and holds only one of the two.")
+    case .tooDeep:
+      self.init(
+        .unsupportedValue,
+        "The value would be nested deeper than \(PropertyListValue.maximumDepth) arrays and "
+          + "dictionaries.")
+    case .tooLarge:
+      self.init(
+        .valueTooLarge, "The value would take more than \(GrowingValue.largestBytes >> 20) MiB.")
     }
-    guard sum.bytes <= HeldValue.largestBytes else {
-      throw KithError(
-        .valueTooLarge, "The value would take more than \(HeldValue.largestBytes >> 20) MiB.")
-    }
-    return sum
-  }
-
-  /// The depth may stay too large, by as much as what was replaced.
-  func removing(_ element: Extent) -> Extent {
-    var rest = self
-    rest.bytes -= element.bytes
-    return rest
   }
 }

@@ -117,9 +117,10 @@ extension Handled {
   var handle: OpaquePointer? { Registry.shared.add(self)?.pointer }
 }
 
-/// The borrowed handles of an object, by place; they end with it.
-struct Borrowed: ~Copyable {
+/// What an object lends to the program, by place: handles, and texts to read. It ends with the object.
+struct Lent: ~Copyable {
   private var handles: [Int: Handle] = [:]
+  private var texts: [Int: CText] = [:]
 
   mutating func handle(_ place: Int, of make: @autoclosure () -> any Handled) -> Handle? {
     if let known = handles[place] { return known }
@@ -127,14 +128,23 @@ struct Borrowed: ~Copyable {
     return handles[place]
   }
 
-  mutating func endAll() {
-    for handle in handles.values { _ = Registry.shared.remove(handle, isOwner: true) }
-    handles = [:]
+  mutating func text(_ place: Int, of make: @autoclosure () -> CText) -> CText {
+    if let known = texts[place] { return known }
+    let made = make()
+    texts[place] = made
+    return made
   }
 
-  deinit {
+  mutating func endAll() {
+    Self.end(handles)
+    (handles, texts) = ([:], [:])
+  }
+
+  private static func end(_ handles: [Int: Handle]) {
     for handle in handles.values { _ = Registry.shared.remove(handle, isOwner: true) }
   }
+
+  deinit { Self.end(handles) }
 }
 
 /// Text or bytes that a C program reads in place: they end with a zero byte, and with the object that

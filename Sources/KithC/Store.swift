@@ -22,23 +22,11 @@ private func optionalKey(_ key: Text) throws(KithError) -> String? {
   try key == nil ? nil : Argument.key(key)
 }
 
-/// Asks a store for a document.
-private func document(
-  _ pointer: Pointer, _ error: ErrorPlace,
-  _ body: (KeyValueStore) throws(KithError) -> PropertyListValue?
-) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in try body(store(pointer))?.handle }
-}
-
 /// Writes a key.
 private func write(
-  _ pointer: Pointer, _ key: Text, _ error: ErrorPlace,
-  _ value: () throws(KithError) -> PropertyListValue?
+  _ pointer: Pointer, _ key: Text, _ error: ErrorPlace, _ value: () throws -> PropertyListValue?
 ) -> Bool {
-  call(error, failing: false) { () throws(KithError) in
-    try store(pointer).set(try value(), forKey: Argument.key(key))
-    return true
-  }
+  succeeds(error) { try store(pointer).set(try value(), forKey: Argument.key(key)) }
 }
 
 private func shown(_ pointer: Pointer, _ key: Text) -> PropertyListValue? {
@@ -49,8 +37,8 @@ private func shown(_ pointer: Pointer, _ key: Text) -> PropertyListValue? {
 // MARK: - Reading
 
 @c @implementation
-public func kith_store_get(_ store: Pointer, _ key: Text, _ error: ErrorPlace) -> Pointer {
-  document(store, error) { store throws(KithError) in store.value(forKey: try Argument.key(key)) }
+public func kith_store_get(_ pointer: Pointer, _ key: Text, _ error: ErrorPlace) -> Pointer {
+  newValue(error) { try store(pointer).value(forKey: Argument.key(key)) }
 }
 
 @c @implementation
@@ -69,18 +57,17 @@ public func kith_store_get_double(_ store: Pointer, _ key: Text, _ otherwise: Do
 }
 
 @c @implementation
-public func kith_store_keys(_ store: Pointer, _ error: ErrorPlace) -> Pointer {
-  document(store, error) { store throws(KithError) in .texts(store.keys.map(\.text)) }
+public func kith_store_keys(_ pointer: Pointer, _ error: ErrorPlace) -> Pointer {
+  newValue(error) { .texts(try store(pointer).keys.map(\.text)) }
 }
 
 @c @implementation
 public func kith_store_snapshot(
   _ pointer: Pointer, _ prefix: Text, _ error: ErrorPlace
 ) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in
+  new(error) {
     let prefix = try optionalKey(prefix) ?? ""
-    let values: [Key: PropertyListValue] = try store(pointer).snapshot.values(prefix: prefix)
-    return HeldValue(values).handle
+    return HeldValue(try store(pointer).snapshot.values(prefix: prefix))
   }
 }
 
@@ -90,9 +77,7 @@ public func kith_store_snapshot(
 public func kith_store_set(
   _ store: Pointer, _ key: Text, _ value: Pointer, _ error: ErrorPlace
 ) -> Bool {
-  write(store, key, error) { () throws(KithError) in
-    try value == nil ? nil : Argument.object(value, "value", HeldValue.self).value
-  }
+  write(store, key, error) { try Argument.value(value) }
 }
 
 @c @implementation
@@ -120,7 +105,7 @@ public func kith_store_set_double(
 public func kith_store_set_string(
   _ store: Pointer, _ key: Text, _ text: Text, _ error: ErrorPlace
 ) -> Bool {
-  write(store, key, error) { () throws(KithError) in .string(try Argument.text(text, "text")) }
+  write(store, key, error) { .string(try Argument.text(text, "text")) }
 }
 
 @c @implementation
@@ -130,34 +115,21 @@ public func kith_store_remove(_ pointer: Pointer, _ key: Text, _ error: ErrorPla
 
 @c @implementation
 public func kith_store_flush(_ pointer: Pointer, _ error: ErrorPlace) -> Bool {
-  call(error, failing: false) { () throws(KithError) in
-    try store(pointer).flush()
-    return true
-  }
+  succeeds(error) { try store(pointer).flush() }
 }
 
 // MARK: - Asking the node
 
 @c @implementation
-public func kith_store_usage(_ store: Pointer, _ error: ErrorPlace) -> Pointer {
-  document(store, error) { store throws(KithError) in
-    let usage = try store.usage
-    return .members([
-      "bytes": .number(usage.bytes), "keys": .number(usage.keys),
-      "policy": .members([
-        "keyBytes": .number(usage.policy.keyBytes), "keys": .number(usage.policy.keys),
-        "totalBytes": .number(usage.policy.totalBytes),
-        "valueBytes": .number(usage.policy.valueBytes),
-      ]),
-    ])
-  }
+public func kith_store_usage(_ pointer: Pointer, _ error: ErrorPlace) -> Pointer {
+  newValue(error) { try PropertyListValue(encoding: store(pointer).usage) }
 }
 
 @c @implementation
-public func kith_store_hidden_entries(_ store: Pointer, _ error: ErrorPlace) -> Pointer {
-  document(store, error) { store throws(KithError) in
+public func kith_store_hidden_entries(_ pointer: Pointer, _ error: ErrorPlace) -> Pointer {
+  newValue(error) {
     .array(
-      try store.hiddenEntries.map { entry in
+      try store(pointer).hiddenEntries.map { entry in
         .members([
           "bytes": .number(entry.bytes), "device": .string(entry.device.hex),
           "key": .string(entry.key.text), "value": entry.value, "written": .date(entry.written),
@@ -181,16 +153,16 @@ extension [Refusal] {
 }
 
 @c @implementation
-public func kith_store_refusals(_ store: Pointer, _ error: ErrorPlace) -> Pointer {
-  document(store, error) { store throws(KithError) in try store.refusals.document }
+public func kith_store_refusals(_ pointer: Pointer, _ error: ErrorPlace) -> Pointer {
+  newValue(error) { try store(pointer).refusals.document }
 }
 
 @c @implementation
 public func kith_store_take_refusals(
-  _ store: Pointer, _ number: UInt64, _ error: ErrorPlace
+  _ pointer: Pointer, _ number: UInt64, _ error: ErrorPlace
 ) -> Pointer {
-  document(store, error) { store throws(KithError) in
-    try store.takeRefusals(through: number == 0 ? nil : number).document
+  newValue(error) {
+    try store(pointer).takeRefusals(through: number == 0 ? nil : number).document
   }
 }
 
@@ -205,20 +177,20 @@ extension PastValue {
 
 @c @implementation
 public func kith_store_history(
-  _ store: Pointer, _ key: Text, _ limit: Int, _ error: ErrorPlace
+  _ pointer: Pointer, _ key: Text, _ limit: Int, _ error: ErrorPlace
 ) -> Pointer {
-  document(store, error) { store throws(KithError) in
-    let values = try store.history(of: optionalKey(key), limit: limit > 0 ? limit : .max)
+  newValue(error) {
+    let values = try store(pointer).history(of: optionalKey(key), limit: limit > 0 ? limit : .max)
     return .array(values.map(\.document))
   }
 }
 
 @c @implementation
 public func kith_store_undo(
-  _ store: Pointer, _ key: Text, _ number: UInt64, _ error: ErrorPlace
+  _ pointer: Pointer, _ key: Text, _ number: UInt64, _ error: ErrorPlace
 ) -> Pointer {
-  document(store, error) { store throws(KithError) in
-    let key = try Argument.key(key)
+  newValue(error) {
+    let (store, key) = (try store(pointer), try Argument.key(key))
     return try CallingThread.run { () async throws(KithError) in
       try await store.undo(key, to: number == 0 ? nil : number)
     }?.document
@@ -227,9 +199,10 @@ public func kith_store_undo(
 
 @c @implementation
 public func kith_store_undo_transaction(
-  _ store: Pointer, _ number: UInt64, _ error: ErrorPlace
+  _ pointer: Pointer, _ number: UInt64, _ error: ErrorPlace
 ) -> Pointer {
-  document(store, error) { store throws(KithError) in
+  newValue(error) {
+    let store = try store(pointer)
     let past = try CallingThread.run { () async throws(KithError) in
       try await store.undo(transaction: number)
     }
@@ -247,21 +220,21 @@ extension SyncReport {
 }
 
 @c @implementation
-public func kith_store_sync_report(_ store: Pointer, _ error: ErrorPlace) -> Pointer {
-  document(store, error) { store throws(KithError) in try store.syncReport.document }
+public func kith_store_sync_report(_ pointer: Pointer, _ error: ErrorPlace) -> Pointer {
+  newValue(error) { try store(pointer).syncReport.document }
 }
 
 @c @implementation
 public func kith_store_wait_until_synced(
   _ pointer: Pointer, _ milliseconds: CInt, _ devices: CUnsignedInt, _ error: ErrorPlace
 ) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in
+  new(error) {
     let store = try store(pointer)
     let timeout: Duration = milliseconds < 0 ? .seconds(1 << 28) : .milliseconds(Int(milliseconds))
     return try Work { _ in
       try await store.waitUntilSynced(
         timeout: timeout, devices: devices == 0 ? nil : Int(devices)
       ).document
-    }.handle
+    }
   }
 }

@@ -67,33 +67,18 @@ final class Transaction: Handled, @unchecked Sendable {
   }
 }
 
-/// Uses a transaction.
-private func use<Result>(
-  _ pointer: Pointer, _ error: ErrorPlace, failing failure: Result,
-  _ body: (inout KeyValueStore.Transaction) throws(KithError) -> Result
-) -> Result {
-  call(error, failing: failure) { () throws(KithError) in
-    try Argument.object(pointer, "transaction", Transaction.self).use(body)
-  }
-}
-
-private func optionalValue(_ value: Pointer) throws(KithError) -> PropertyListValue? {
-  try value == nil ? nil : Argument.object(value, "value", HeldValue.self).value
+private func transaction(_ pointer: Pointer) throws(KithError) -> Transaction {
+  try Argument.object(pointer, "transaction")
 }
 
 @c @implementation
 public func kith_store_begin(_ store: Pointer, _ error: ErrorPlace) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in
-    Transaction(of: try Argument.object(store, "store", Store.self).store).handle
-  }
+  new(error) { Transaction(of: try Argument.object(store, "store", Store.self).store) }
 }
 
 @c @implementation
-public func kith_transaction_commit(_ transaction: Pointer, _ error: ErrorPlace) -> Bool {
-  call(error, failing: false) { () throws(KithError) in
-    try Argument.object(transaction, "transaction", Transaction.self).commit()
-    return true
-  }
+public func kith_transaction_commit(_ pointer: Pointer, _ error: ErrorPlace) -> Bool {
+  succeeds(error) { try transaction(pointer).commit() }
 }
 
 @c @implementation
@@ -101,9 +86,9 @@ public func kith_store_commit(
   _ store: Pointer, _ body: (@convention(c) (Pointer, UnsafeMutableRawPointer?) -> Bool)?,
   _ context: UnsafeMutableRawPointer?, _ error: ErrorPlace
 ) -> Bool {
-  call(error, failing: false) { () throws(KithError) in
+  succeeds(error) {
     let store = try Argument.object(store, "store", Store.self).store
-    guard let body else { throw .invalid("The argument body is NULL.") }
+    guard let body else { throw KithError.invalid("The argument body is NULL.") }
     // It is used on this thread alone.
     nonisolated(unsafe) let context = context
     try CallingThread.run { () async throws(KithError) in
@@ -118,51 +103,51 @@ public func kith_store_commit(
         transaction = used
       }
     }
-    return true
   }
 }
 
 @c @implementation
-public func kith_transaction_get(
-  _ transaction: Pointer, _ key: Text, _ error: ErrorPlace
-) -> Pointer {
-  use(transaction, error, failing: nil) { transaction throws(KithError) in
-    transaction.value(forKey: try Argument.key(key))?.handle
+public func kith_transaction_get(_ pointer: Pointer, _ key: Text, _ error: ErrorPlace) -> Pointer {
+  newValue(error) {
+    let key = try Argument.key(key)
+    return try transaction(pointer).use { $0.value(forKey: key) }
   }
 }
 
 @c @implementation
 public func kith_transaction_snapshot(
-  _ transaction: Pointer, _ prefix: Text, _ error: ErrorPlace
+  _ pointer: Pointer, _ prefix: Text, _ error: ErrorPlace
 ) -> Pointer {
-  use(transaction, error, failing: nil) { transaction throws(KithError) in
+  new(error) {
     let prefix = try prefix == nil ? "" : Argument.key(prefix)
-    let values: [Key: PropertyListValue] = transaction.values(prefix: prefix)
-    return HeldValue(values).handle
+    return HeldValue(try transaction(pointer).use { $0.values(prefix: prefix) })
   }
 }
 
 @c @implementation
 public func kith_transaction_expect(
-  _ transaction: Pointer, _ key: Text, _ value: Pointer, _ error: ErrorPlace
+  _ pointer: Pointer, _ key: Text, _ value: Pointer, _ error: ErrorPlace
 ) -> Bool {
-  use(transaction, error, failing: false) { transaction throws(KithError) in
-    try transaction.expect(optionalValue(value), forKey: Argument.key(key))
-    return true
+  succeeds(error) {
+    let (key, value) = (try Argument.key(key), try Argument.value(value))
+    try transaction(pointer).use { transaction throws(KithError) in
+      try transaction.expect(value, forKey: key)
+    }
   }
 }
 
 @c @implementation
 public func kith_transaction_set(
-  _ transaction: Pointer, _ key: Text, _ value: Pointer, _ error: ErrorPlace
+  _ pointer: Pointer, _ key: Text, _ value: Pointer, _ error: ErrorPlace
 ) -> Bool {
-  use(transaction, error, failing: false) { transaction throws(KithError) in
-    let key = try Argument.key(key)
-    if let value = try optionalValue(value) {
-      transaction.set(value, forKey: key)
-    } else {
-      transaction.removeValue(forKey: key)
+  succeeds(error) {
+    let (key, value) = (try Argument.key(key), try Argument.value(value))
+    try transaction(pointer).use { transaction in
+      if let value {
+        transaction.set(value, forKey: key)
+      } else {
+        transaction.removeValue(forKey: key)
+      }
     }
-    return true
   }
 }

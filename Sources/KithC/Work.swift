@@ -10,14 +10,10 @@ internal import Synchronization
 final class Work: Handled {
   static let eventLimit = 64
 
-  private struct Event {
-    var value: PropertyListValue
-    var isQuestion: Bool
-  }
-
   private struct State {
-    var events: [Event] = []
-    var questions: [@Sendable (Bool) -> Void] = []
+    var events: [(value: PropertyListValue, isQuestion: Bool)] = []
+    /// Those of the questions without an answer.
+    var answers: [CheckedContinuation<Bool, Never>] = []
     /// Whether nobody will answer any more.
     var isUnattended = false
     var task: Task<Void, Never>?
@@ -70,49 +66,28 @@ final class Work: Handled {
       {
         state.events.remove(at: oldest)
       }
-      state.events.append(Event(value: event, isQuestion: false))
+      state.events.append((event, false))
       descriptor.set(true)
     }
   }
 
-  /// Adds a question, and calls back with the program's answer.
-  func ask(_ question: PropertyListValue, _ answer: @escaping @Sendable (Bool) -> Void) {
-    let isUnattended = state.withLock { state in
-      if state.isUnattended { return true }
-      state.events.append(Event(value: question, isQuestion: true))
-      state.questions.append(answer)
-      descriptor.set(true)
-      return false
-    }
-    if isUnattended { answer(false) }
-  }
-
+  /// Adds a question, and waits for the program's answer.
   func ask(_ question: PropertyListValue) async -> Bool {
-    await withCheckedContinuation { continuation in
-      ask(question) { continuation.resume(returning: $0) }
+    await withCheckedContinuation { answer in
+      let isUnattended = state.withLock { state in
+        if state.isUnattended { return true }
+        state.events.append((question, true))
+        state.answers.append(answer)
+        descriptor.set(true)
+        return false
+      }
+      if isUnattended { answer.resume(returning: false) }
     }
   }
 
   /// Blocks until the program answers.
-  func askBlocking(_ question: PropertyListValue) -> Bool {
-    let answer = Answer()
-    ask(question) { answer.give($0) }
-    return answer.wait()
-  }
-
-  private final class Answer: Sendable {
-    private let yes = Atomic(false)
-    private let isGiven = DispatchSemaphore(value: 0)
-
-    func give(_ yes: Bool) {
-      self.yes.store(yes, ordering: .releasing)
-      isGiven.signal()
-    }
-
-    func wait() -> Bool {
-      isGiven.wait()
-      return yes.load(ordering: .acquiring)
-    }
+  func askBlocking(_ question: PropertyListValue) throws(KithError) -> Bool {
+    try CallingThread.run { await self.ask(question) }
   }
 
   // MARK: For the program
@@ -133,20 +108,18 @@ final class Work: Handled {
 
   /// Answers the oldest question; false if there is none.
   func answer(_ yes: Bool) -> Bool {
-    let answer = state.withLock { state in
-      state.questions.isEmpty ? nil : state.questions.removeFirst()
-    }
-    answer?(yes)
+    let answer = state.withLock { $0.answers.isEmpty ? nil : $0.answers.removeFirst() }
+    answer?.resume(returning: yes)
     return answer != nil
   }
 
   private func leaveUnattended() {
-    let questions = state.withLock { state in
+    let answers = state.withLock { state in
       state.isUnattended = true
-      defer { state.questions = [] }
-      return state.questions
+      defer { state.answers = [] }
+      return state.answers
     }
-    for answer in questions { answer(false) }
+    for answer in answers { answer.resume(returning: false) }
   }
 
   func cancel() {
@@ -165,39 +138,32 @@ final class Work: Handled {
   }
 }
 
+private func work(_ task: Pointer) -> Work? { Registry.shared.object(task, Work.self) }
+
 @c @implementation
-public func kith_task_fd(_ task: Pointer) -> CInt {
-  Registry.shared.object(task, Work.self)?.number ?? -1
-}
+public func kith_task_fd(_ task: Pointer) -> CInt { work(task)?.number ?? -1 }
 
 @c @implementation
 public func kith_task_next(_ task: Pointer, _ milliseconds: CInt) -> Pointer {
-  Registry.shared.object(task, Work.self)?.next(within: milliseconds)?.handle
+  work(task)?.next(within: milliseconds)?.handle
 }
 
 @c @implementation
 public func kith_task_answer(_ task: Pointer, _ yes: Bool, _ error: ErrorPlace) -> Bool {
-  call(error, failing: false) { () throws(KithError) in
+  succeeds(error) {
     guard try Argument.object(task, "task", Work.self).answer(yes) else {
-      throw .invalid("No question of the task waits for an answer.")
+      throw KithError.invalid("No question of the task waits for an answer.")
     }
-    return true
   }
 }
 
 @c @implementation
-public func kith_task_cancel(_ task: Pointer) {
-  Registry.shared.object(task, Work.self)?.cancel()
-}
+public func kith_task_cancel(_ task: Pointer) { work(task)?.cancel() }
 
 @c @implementation
-public func kith_task_is_done(_ task: Pointer) -> Bool {
-  Registry.shared.object(task, Work.self)?.isDone ?? false
-}
+public func kith_task_is_done(_ task: Pointer) -> Bool { work(task)?.isDone ?? false }
 
 @c @implementation
 public func kith_task_finish(_ task: Pointer, _ error: ErrorPlace) -> Pointer {
-  call(error, failing: nil) { () throws(KithError) in
-    try Argument.object(task, "task", Work.self).result().handle
-  }
+  newValue(error) { try Argument.object(task, "task", Work.self).result() }
 }

@@ -15,6 +15,7 @@ let package = Package(
   products: [
     .executable(name: "kith-bench", targets: ["Benchmarks"]),
     .executable(name: "kith-instructions", targets: ["Instructions"]),
+    .executable(name: "kith-speed", targets: ["Speed"]),
   ],
   dependencies: [
     .package(name: "kith", path: "../.."),
@@ -32,6 +33,8 @@ let package = Package(
       swiftSettings: settings),
     // Built and run by Tests/instructions.
     .executableTarget(name: "Instructions", dependencies: [internals], swiftSettings: settings),
+    // Built and run by Tests/c speed, beside the same in C.
+    .executableTarget(name: "Speed", dependencies: [internals], swiftSettings: settings),
     .testTarget(
       name: "BenchmarksTests", dependencies: ["Benchmarks", internals], swiftSettings: settings),
   ]

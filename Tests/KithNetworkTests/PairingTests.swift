@@ -1,6 +1,7 @@
 import KithCore
 import KithCrypto
 import KithTestSupport
+import Synchronization
 import Testing
 
 @testable import KithNetwork
@@ -193,5 +194,74 @@ struct PairingTests {
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
     await listener.close()
+  }
+
+  /// Channel and connection hold each other, and so do channel and session. Each join kept its engine.
+  @Test func endedPairingsAreFreed() async throws {
+    let configuration = configuration()
+    let listener = listener(configuration)
+    let address = try #require(try await listener.bind().first)
+    func pair() async throws -> [() -> AnyObject?] {
+      async let accepted = listener.accept()
+      let joiner = try await join(address, token: 1, configuration: configuration)
+      let inviter = try await accepted
+      let (one, other) = (Session(of: inviter), Session(of: joiner))
+      inviter.carrySession(for: one)
+      joiner.carrySession(for: other)
+      joiner.sendSession([7])
+      joiner.close()
+      for await _ in one.end {}
+      for await _ in other.end {}
+      return [weakly(inviter), weakly(joiner), weakly(one), weakly(other)]
+    }
+    let objects = try await pair()
+    try await eventually("freed") { objects.allSatisfy { $0() == nil } }
+    await listener.close()
+  }
+
+  /// A session that is carried only after the other side has closed still gets what came before.
+  @Test func sessionOfAnEndedPairingGetsItsMessages() async throws {
+    let configuration = configuration()
+    let listener = listener(configuration)
+    let address = try #require(try await listener.bind().first)
+    let joiner = try await join(address, token: 1, configuration: configuration)
+    let inviter = try await listener.accept()
+    joiner.sendSession([7])
+    joiner.close()
+    _ = await joiner.awaitEnd()
+    try await eventually("closed") { (try? inviter.send([1])) == nil }
+    let session = Session(of: inviter)
+    inviter.carrySession(for: session)
+    var end: [[UInt8]]?
+    for await messages in session.end { end = messages }
+    #expect(end == [[7]])
+    await listener.close()
+  }
+}
+
+private func weakly(_ object: some AnyObject & Sendable) -> () -> AnyObject? {
+  { [weak object] in object }
+}
+
+/// Holds its channel, as the sessions of devices do.
+private final class Session: PairingSessionOwner {
+  let channel: PairingChannel
+  /// Yields the received messages at the end, and finishes.
+  let end: AsyncStream<[[UInt8]]>
+  private let continuation: AsyncStream<[[UInt8]]>.Continuation
+  private let messages = Mutex<[[UInt8]]>([])
+
+  init(of channel: PairingChannel) {
+    self.channel = channel
+    (end, continuation) = AsyncStream.makeStream()
+  }
+
+  func received(_ message: [UInt8]) { messages.withLock { $0.append(message) } }
+  func writable(_ isWritable: Bool) {}
+  func hasRoom() {}
+
+  func closed() {
+    continuation.yield(messages.withLock { $0 })
+    continuation.finish()
   }
 }

@@ -214,14 +214,14 @@ final class LocalSession: ChannelInboundHandler {
       case .write(let store, let operations):
         guard let opened = stores[store] else { return close() }
         try server.node.engine.write(store, operations, origin: origin)
-        sendChanges(of: store, opened)
+        sendChanges(of: store, opened, isLast: false)
         answer(request.id, .done)
       case .writeEach(let store, let transactions):
         guard let opened = stores[store], transactions.count <= LocalLimits.transactions else {
           return close()
         }
         let outcomes = try server.node.engine.write(store, each: transactions[...], origin: origin)
-        sendChanges(of: store, opened)
+        sendChanges(of: store, opened, isLast: false)
         answer(request.id, .written(outcomes))
       case .followProgress:
         answer(request.id, .done)
@@ -312,7 +312,7 @@ final class LocalSession: ChannelInboundHandler {
     unanswered -= 1
     if isWrite { unansweredWrites -= 1 }
     // Changes come before the answer to their request.
-    for (store, opened) in stores { sendChanges(of: store, opened) }
+    for (store, opened) in stores { sendChanges(of: store, opened, isLast: false) }
     send(reply)
     takeAll()
   }
@@ -328,12 +328,12 @@ final class LocalSession: ChannelInboundHandler {
     }
   }
 
-  private func sendChanges(of store: StoreIdentifier, _ opened: Opened) {
+  private func sendChanges(of store: StoreIdentifier, _ opened: Opened, isLast: Bool = true) {
     let changes = opened.view.takeAll(from: opened.buffer)
     guard !changes.isEmpty else { return }
     do throws(KithError) {
       let changes = try changes.map { change throws(KithError) in try LocalChange(change) }
-      send(LocalReply(id: 0, content: .changes(store, changes)))
+      send(LocalReply(id: 0, content: .changes(store, changes)), isLast: isLast)
     } catch {
       close()
     }
@@ -351,10 +351,12 @@ final class LocalSession: ChannelInboundHandler {
     LocalReply(id: 0, content: .goodbye(isYielding: server.node.isYielding))
   }
 
-  /// An answer above the limit becomes the error that says so.
-  fileprivate func send(_ reply: LocalReply) {
+  /// An answer above the limit becomes the error that says so. Unless it is the last for now, it goes
+  /// out with the next, in one write to the socket: the program wakes once.
+  fileprivate func send(_ reply: LocalReply, isLast: Bool = true) {
     do throws(KithError) {
-      channel.writeAndFlush(try reply.frame(), promise: nil)
+      channel.write(try reply.frame(), promise: nil)
+      if isLast { channel.flush() }
     } catch {
       let failure = LocalReply(id: reply.id, content: .failure(error))
       guard reply.id > 0, let frame = try? failure.frame() else { return close() }

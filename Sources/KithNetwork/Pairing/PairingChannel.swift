@@ -37,9 +37,9 @@ package final class PairingChannel: Sendable {
     var messages: [[UInt8]] = []
     var waiter: CheckedContinuation<[UInt8], any Error>?
     var end: PairingError?
+    /// Nil again after its end was told.
     var owner: (any PairingSessionOwner)?
     var isSession = false
-    var isEndTold = false
   }
 
   /// Proved by the other side.
@@ -52,6 +52,7 @@ package final class PairingChannel: Sendable {
   private let ready: @Sendable (PairingChannel) -> Void
   private let over: @Sendable () -> Void
   private let state = Mutex(State())
+  /// While the connection is open. The two hold each other.
   private let link = Mutex<SessionChannel?>(nil)
 
   /// `ready` is called when messages can be sent, `over` after closing.
@@ -113,17 +114,19 @@ package final class PairingChannel: Sendable {
 
   /// Passes all messages, also waiting ones, to `owner`.
   package func carrySession(for owner: any PairingSessionOwner) {
-    guard let link = link.withLock({ $0 }) else { return owner.closed() }
-    // On the event loop no message arrives in between.
-    link.execute {
-      let (messages, isOver) = self.state.withLock { state in
-        state.owner = owner
-        defer { state.messages = [] }
-        return (state.messages, state.end != nil)
-      }
-      for message in messages { owner.received(message) }
-      if isOver { self.tellEnd() }
+    // After the end no message arrives, and on the event loop none arrives in between.
+    guard let link = link.withLock({ $0 }) else { return pass(to: owner) }
+    link.execute { self.pass(to: owner) }
+  }
+
+  private func pass(to owner: any PairingSessionOwner) {
+    let (messages, isOver) = state.withLock { state in
+      state.owner = owner
+      defer { state.messages = [] }
+      return (state.messages, state.end != nil)
     }
+    for message in messages { owner.received(message) }
+    if isOver { tellEnd() }
   }
 
   package func sendSession(_ message: [UInt8]) { link.withLock { $0 }?.send(message) }
@@ -137,12 +140,7 @@ package final class PairingChannel: Sendable {
   var isSession: Bool { state.withLock { $0.isSession } }
 
   private func tellEnd() {
-    let owner = state.withLock { state -> (any PairingSessionOwner)? in
-      guard let owner = state.owner, !state.isEndTold else { return nil }
-      state.isEndTold = true
-      return owner
-    }
-    owner?.closed()
+    state.withLock { $0.owner.take() }?.closed()
   }
 
   private var owner: (any PairingSessionOwner)? { state.withLock { $0.owner } }
@@ -241,6 +239,7 @@ extension PairingChannel: SessionSink {
 
   func closed() {
     end(.closed)
+    link.withLock { $0 = nil }
     tellEnd()
     over()
   }
