@@ -8,17 +8,17 @@ struct Brought {
   private(set) var reached: [StoreIdentifier: [ChainID: UInt64]] = [:]
   /// Parts above what is not reached.
   private var pending: [StoreIdentifier: [ObjectBody.Part]] = [:]
-  /// Parts that tell this device's state, and since when listings show them.
-  private var told: [StoreIdentifier: [(part: ObjectBody.Part, seenSince: UInt64)]] = [:]
-  /// Since when listings show the newest odd part of each store that has one.
-  private let odd: [StoreIdentifier: UInt64]
+  /// Parts that tell this device's state.
+  private var told: [StoreIdentifier: [ObjectBody.Part]] = [:]
+  /// Stores with a part that is odd: a device may have put its state because of that, and would again.
+  private let odd: Set<StoreIdentifier>
   /// The latest versions of words, by the devices' short names.
   private(set) var said: [UInt64: Word.Version] = [:]
   private var generation: UInt8?
   /// Whether an object has this device's records.
   private(set) var hasRecords = false
 
-  init(_ reader: CarrierReader, odd: [StoreIdentifier: UInt64] = [:]) {
+  init(_ reader: CarrierReader, odd: Set<StoreIdentifier> = []) {
     self.reader = reader
     self.odd = odd
   }
@@ -33,7 +33,7 @@ struct Brought {
     for part in object.parts {
       add(part)
       if reader.stores[part.store]?.isTold(by: part) == true {
-        told[part.store, default: []].append((part, object.seenSince))
+        told[part.store, default: []].append(part)
       }
     }
     said.merge(reader.said(by: object.body), uniquingKeysWith: max)
@@ -72,17 +72,9 @@ struct Brought {
 
   /// Whether the objects tell this device's state of a store. A device below its horizon is not
   /// believed by others; it tells its state only until another one does.
-  func tells(_ store: StoreIdentifier, isBelow: Bool) -> Bool {
-    told[store]?.contains { !$0.part.have.isBelow || isBelow } == true
-  }
-
-  /// Whether the objects tell the state that a part tells: from nothing if it is, and then since an odd
-  /// part was there. The device that put it because of that one would put it again otherwise.
-  private func tells(_ part: ObjectBody.Part) -> Bool {
-    told[part.store]?.contains { other, since in
-      guard !other.have.isBelow || part.have.isBelow else { return false }
-      return !part.isFromNothing
-        || other.isFromNothing && odd[part.store].map { since > $0 } ?? true
+  func tells(_ store: StoreIdentifier, fromNothing: Bool = false, isBelow: Bool) -> Bool {
+    told[store]?.contains { part in
+      (part.isFromNothing || !fromNothing) && (!part.have.isBelow || isBelow)
     } == true
   }
 
@@ -102,7 +94,9 @@ struct Brought {
         own.policy == part.have.policy || body.author == reader.device, reaches(part),
         reader.covers(part.have.vector, of: part.store)
       else { return false }
-      return !own.isTold(by: part) || tells(part)
+      guard own.isTold(by: part) else { return true }
+      return !(part.isFromNothing && odd.contains(part.store))
+        && tells(part.store, fromNothing: part.isFromNothing, isBelow: part.have.isBelow)
     }
     let hasWords = reader.said(by: body).allSatisfy { device, version in
       said[device].map { $0 >= version } == true

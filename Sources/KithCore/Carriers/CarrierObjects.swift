@@ -178,11 +178,8 @@ struct CarrierObjects: Sendable {
       case .unread, .foreign: break
       }
     }
-    let odd = counting(for: reader).flatMap { object in
-      object.parts.filter(reader.isOdd).map { ($0.store, object.seenSince) }
-    }
-    var later = Brought(
-      reader.keepingAll, odd: Dictionary(odd, uniquingKeysWith: max))
+    let odd = counting(for: reader).flatMap(\.parts).filter(reader.isOdd).map(\.store)
+    var later = Brought(reader.keepingAll, odd: Set(odd))
     let counting = counting(for: reader, .old)
     var rest = counting[...]
     // Without the epoch's boxes, members that lack it cannot open what would replace an old object.

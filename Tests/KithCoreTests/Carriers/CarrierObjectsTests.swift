@@ -197,24 +197,6 @@ struct CarrierObjectsTests {
     }
   }
 
-  /// A member that lies could otherwise make the others keep a whole copy of each state.
-  @Test func `what repairs a state stays until a later one was seen after the odd part`() {
-    let whole = fixture.body(through: [mine: 3], digest: CarrierFixture.digest)
-    var later = whole
-    later.level = 1
-    let odd = fixture.body(
-      above: [mine: 3], through: [mine: 3], level: 9, digest: Blake2b.digest256([2]))
-    let names = names(3)
-    for (oddSince, laterSince, isDeleted) in [(5, 6, true), (5, 5, false), (6, 5, false)] {
-      var objects = CarrierObjects()
-      objects[names[0]] = fixture.known(whole, seenSince: 7)
-      objects[names[1]] = fixture.known(later, seenSince: UInt64(laterSince))
-      objects[names[2]] = fixture.known(odd, seenSince: UInt64(oddSince))
-      let deletable = objects.deletable(by: fixture.reader([mine: 3], at: start), [])
-      #expect(deletable == (isDeleted ? [names[0]] : []), "\(oddSince), \(laterSince)")
-    }
-  }
-
   /// Others may keep what this device refuses, and need to hear the state with it.
   @Test func `an object with a refused author's data is deleted if it is covered, and brought`() {
     let refusing = fixture.reader(
