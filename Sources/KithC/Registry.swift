@@ -122,16 +122,16 @@ struct Lent: ~Copyable {
   private var handles: [Int: Handle] = [:]
   private var texts: [Int: CText] = [:]
 
-  mutating func handle(_ place: Int, of make: @autoclosure () -> any Handled) -> Handle? {
-    if let known = handles[place] { return known }
-    handles[place] = Registry.shared.add(make(), isBorrowed: true)
-    return handles[place]
+  mutating func handle(_ index: Int, of make: @autoclosure () -> any Handled) -> Handle? {
+    if let known = handles[index] { return known }
+    handles[index] = Registry.shared.add(make(), isBorrowed: true)
+    return handles[index]
   }
 
-  mutating func text(_ place: Int, of make: @autoclosure () -> CText) -> CText {
-    if let known = texts[place] { return known }
+  mutating func text(_ index: Int, of make: @autoclosure () -> CText) -> CText {
+    if let known = texts[index] { return known }
     let made = make()
-    texts[place] = made
+    texts[index] = made
     return made
   }
 

@@ -196,13 +196,13 @@ struct XMLScanner {
 extension XMLScanner {
   /// Large documents of all carriers are read one after the other, so that together they keep one
   /// core busy.
-  private static let turn = Mutex(())
+  private static let lock = Mutex(())
 
   /// Reads a large document. Blocks while another one is read.
-  static func inTurn<Value: Sendable>(
+  static func serially<Value: Sendable>(
     _ body: @Sendable () throws(CarrierFailure) -> Value
   ) throws(CarrierFailure) -> Value {
-    try turn.withLock { _ throws(CarrierFailure) in try body() }
+    try lock.withLock { _ throws(CarrierFailure) in try body() }
   }
 
   /// Calls a function when an element ends, with the names from the root to the element, and the text

@@ -15,9 +15,9 @@ package enum Limits {
   static let batchPartBytes = 1 << 20
   /// Bytes of one received batch.
   static let batchBytes = 128 << 20
-  /// Bytes of change sets after which the rest of an answer waits for room.
+  /// Bytes of change sets after which the rest of an answer waits until the network is drained.
   static let pieceBytes = 8 << 20
-  /// Bytes in flight at which a session waits until the network has room.
+  /// Bytes in flight at which a session waits until the network is drained.
   static let bytesUnderWay = 8 << 20
   /// Each takes memory before it is checked.
   static let changeSetsPerMessage = 8_192
@@ -74,7 +74,7 @@ package enum Limits {
   /// Bytes that an author may use even if others have used all.
   static let authorFloorBytes = 256 << 10
   /// Bytes of a batch relayed from memory; a larger one is read from storage.
-  static let heldBatchBytes = 1 << 20
+  static let readyBatchBytes = 1 << 20
   /// Counted for each change set or entry besides its bytes, so that empty ones are bounded.
   static let overheadBytes = 256
   static let wordsPerMessage = 1_024
@@ -107,9 +107,10 @@ package enum Limits {
   static let latestClaimMilliseconds: UInt64 = 300_000
   /// The lead above which a hybrid clock heals; smaller leads pass by themselves.
   package static let healingMilliseconds: Int64 = 600_000
-  /// The start of the ration of generations: 2026-01-01 00:00 UTC, in milliseconds since 1970.
+  /// The date from which the limit of generations grows: 2026-01-01 00:00 UTC, in milliseconds
+  /// since 1970.
   static let generationsSince: UInt64 = 1_767_225_600_000
-  /// The time that adds one generation to the ration.
+  /// The time that raises the limit of generations by one.
   static let generationMilliseconds: UInt64 = 30 * 24 * 3_600_000
   /// The lead over the time that a publishing clock may have: its author's clock may be ahead of the
   /// clock of the device that passes it on, and that one ahead of the receiver's.
@@ -149,9 +150,9 @@ package enum Limits {
   /// How long a revoked device may still shake hands to learn of its revocation.
   static let revocationNewsMilliseconds: UInt64 = 30 * 24 * 3_600_000
   static let addressesPerDevice = 8
-  /// The least time between two times at which changed addresses are stored, dialled and told.
+  /// The least time between two times at which changed addresses are stored, dialled and sent.
   static let addressesMilliseconds: UInt64 = 1_000
-  /// The first addresses, which those told by others do not displace.
+  /// The first addresses, which addresses from third devices do not displace.
   static let addressesBeforeHearsay = 4
   /// In trial openings.
   static let beaconWorkPerSecond = 1_024
@@ -195,7 +196,8 @@ package enum Limits {
   static let objectBoxes = MembershipLimits.certificates + 1
   /// Bytes of objects that were read and wait in memory.
   static let waitingObjectBytes = 16 << 20
-  /// Parts of a store above what is not reached, when it is computed what objects bring.
+  /// Pending parts of a store, when it is computed what objects bring: those above a vector that no
+  /// object brings yet.
   static let pendingParts = 1_024
   /// How old a listing may be.
   static let carrierHourMilliseconds: UInt64 = 3_600_000
@@ -205,7 +207,7 @@ package enum Limits {
   static let carrierWriteMilliseconds: UInt64 = 2_000
   static let carrierLongestWriteMilliseconds: UInt64 = 60_000
   /// The least wait after change sets from a session; up to twice as much is added at random.
-  static let carrierHeardMilliseconds: UInt64 = 30_000
+  static let carrierSessionNewsMilliseconds: UInt64 = 30_000
   /// The longest wait while nothing changes.
   static let carrierLongestMilliseconds: UInt64 = 300_000
   /// The longest wait after failures.
@@ -218,8 +220,8 @@ package enum Limits {
 
 extension Policy {
   /// A multiple of the largest state under this policy, with each key's weight.
-  func room(factor: Int) -> Int { factor * (totalBytes + keys * Limits.overheadBytes) }
+  func capacity(factor: Int) -> Int { factor * (totalBytes + keys * Limits.overheadBytes) }
 
   /// As ``room(factor:)``, and the bytes of so many keys.
-  func roomWithKeys(factor: Int) -> Int { room(factor: factor) + keys * keyBytes }
+  func roomWithKeys(factor: Int) -> Int { capacity(factor: factor) + keys * keyBytes }
 }

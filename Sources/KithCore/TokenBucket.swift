@@ -2,7 +2,7 @@
 /// a byte, a trial, an epoch. Times are in milliseconds.
 ///
 /// It limits work, which is done once. What is kept has bounds of its own, by the bytes kept
-/// (``AuthorBudget``, ``BatchRoom``).
+/// (``AuthorBudget``, ``BatchBounds``).
 package struct TokenBucket: Sendable {
   private let most: Int
   private let milliseconds: Int

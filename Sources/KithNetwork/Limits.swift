@@ -57,7 +57,7 @@ package enum NetworkLimits {
   static let highWaterBytes = 1 << 20
   static let lowWaterBytes = 256 << 10
   /// Unsent bytes of one session; beyond them it ends. The core sends pieces of about 8 MiB, and
-  /// waits for room between them.
+  /// waits until the session is drained between them.
   package static let queuedBytes = 160 << 20
   /// The size of a buffer into which small messages are joined.
   static let joinedBytes = 256 << 10
@@ -68,22 +68,22 @@ package enum NetworkLimits {
   /// Of one read.
   static let readBytes = 64 << 10
   /// For one session's messages, before the event loop does other work.
-  static let turn = TimeAmount.milliseconds(5)
+  static let readSlice = TimeAmount.milliseconds(5)
   /// A larger receive buffer is released when empty.
   static let keptBufferBytes = 128 << 10
 
   static let connectTimeout = Duration.seconds(5)
   /// The time that sent bytes may stay unacknowledged by the peer's kernel.
   static let userTimeout = Duration.seconds(45)
-  /// The longest wait before another attempt at a learned address.
-  static let mostLearnedRedialMilliseconds: UInt64 = 300_000
+  /// The longest wait before another attempt at a remembered address.
+  static let mostRememberedRedialMilliseconds: UInt64 = 300_000
   /// The time between attempts at a device because it is heard on the link.
   static let foundRedialMilliseconds: UInt64 = 5_000
   /// A session of this duration counts as a success.
   static let stableSessionMilliseconds: UInt64 = 10_000
   package static let staticTargets = 256
-  /// Devices with learned addresses.
-  package static let learnedDevices = 1_024
+  /// Devices with remembered addresses.
+  package static let rememberedDevices = 1_024
   package static let addressesPerDevice = 8
   /// At one time.
   static let dials = 16

@@ -86,17 +86,17 @@ package struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertibl
 
   /// The beginning of a sentence, without a capital letter.
   package var description: String {
-    let place = IPAddressText.place(host, port)
+    let endpoint = IPAddressText.endpoint(host, port)
     return switch reason {
     case .portTaken: "port \(port) is taken"
     case .notLocal: "\(host) is no address of this host"
-    case .forbidden: "the system does not let this user use \(place)"
-    case .nothingListens: "nothing listens at \(place)"
-    case .noAnswer: "\(place) does not answer"
-    case .noRoute: "there is no route to \(place)"
+    case .forbidden: "the system does not let this user use \(endpoint)"
+    case .nothingListens: "nothing listens at \(endpoint)"
+    case .noAnswer: "\(endpoint) does not answer"
+    case .noRoute: "there is no route to \(endpoint)"
     case .unknownHost: "no address is known for \(host)"
-    case .unsupported: "this host has no IPv\(host.contains(":") ? 6 : 4) for \(place)"
-    case .other(let words): "\(place): \(words)"
+    case .unsupported: "this host has no IPv\(host.contains(":") ? 6 : 4) for \(endpoint)"
+    case .other(let words): "\(endpoint): \(words)"
     }
   }
 }

@@ -54,7 +54,7 @@ package struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConverti
   }
 
   /// Always with the port.
-  package var description: String { IPAddressText.place(host, port) }
+  package var description: String { IPAddressText.endpoint(host, port) }
 
   package static func < (left: Self, right: Self) -> Bool {
     (left.host, left.port) < (right.host, right.port)
@@ -169,7 +169,7 @@ enum IPAddressText {
   }
 
   /// An IPv6 address in brackets.
-  static func place(_ host: String, _ port: some BinaryInteger) -> String {
+  static func endpoint(_ host: String, _ port: some BinaryInteger) -> String {
     host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
   }
 }

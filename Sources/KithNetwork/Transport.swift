@@ -155,12 +155,12 @@ extension Transport {
 
   /// Without addresses, a device is no longer dialled. Nor is it while there is a session with its
   /// transport key, given or met at its addresses.
-  package func setLearnedAddresses(
-    _ learned: [(device: DeviceID, addresses: [PeerAddress], transportKey: TransportPublicKey?)]
+  package func setRememberedAddresses(
+    _ remembered: [(device: DeviceID, addresses: [PeerAddress], transportKey: TransportPublicKey?)]
   ) {
     dialler.update { schedule in
-      for (device, addresses, key) in learned where device != keys.id {
-        schedule.setLearned(addresses, of: device, key: key)
+      for (device, addresses, key) in remembered where device != keys.id {
+        schedule.setRemembered(addresses, of: device, key: key)
       }
     }
   }
@@ -294,8 +294,8 @@ package protocol TransportDelegate: AnyObject, Sendable {
   func sessionReceived(_ id: SessionID, _ message: [UInt8])
   /// More can be sent, or not for now.
   func sessionWritable(_ id: SessionID, _ isWritable: Bool)
-  /// See ``Transport/awaitRoom(_:)``.
-  func sessionHasRoom(_ id: SessionID)
+  /// See ``Transport/awaitDrain(_:)``.
+  func sessionDrained(_ id: SessionID)
   func sessionClosed(_ id: SessionID)
 }
 
@@ -314,10 +314,10 @@ extension Transport {
 
   package func send(_ id: SessionID, _ message: [UInt8]) { send(id, [message]) }
 
-  /// Requests one call of `sessionHasRoom` when few of the bytes sent before are unsent. It comes
+  /// Requests one call of `sessionDrained` when few of the bytes sent before are unsent. It comes
   /// after this returns, unless the session has ended.
-  package func awaitRoom(_ id: SessionID) {
-    registry.withLock { $0.link(of: id) }?.awaitRoom()
+  package func awaitDrain(_ id: SessionID) {
+    registry.withLock { $0.link(of: id) }?.awaitDrain()
   }
 
   /// Ends a session after the messages sent before; `sessionClosed` follows.

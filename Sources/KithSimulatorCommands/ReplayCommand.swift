@@ -17,7 +17,7 @@ struct ReplayCommand: ParsableCommand {
     let schedule = try options.schedule(what)
     let console = Console(tool: "kith-sim")
     if self.schedule { return try console.rawData(schedule.json) }
-    let result = Simulation.run(schedule, isTold: verbose)
+    let result = Simulation.run(schedule, keepsTrace: verbose)
     for line in result.lines { try console.data(line) }
     let style = Style.output
     var table = Table()

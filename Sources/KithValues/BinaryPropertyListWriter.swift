@@ -48,9 +48,9 @@ package struct BinaryPropertyListWriter {
     case .string(let text): return object(Self.text(text))
     case .data(let data): return object(Self.marker(0x40, data.count) + data)
     case .array(let elements):
-      let places = elements.map { write($0, references) }
+      let positions = elements.map { write($0, references) }
       return object(
-        Self.marker(0xA0, places.count) + places.flatMap { Self.big(UInt64($0), references) })
+        Self.marker(0xA0, positions.count) + positions.flatMap { Self.big(UInt64($0), references) })
     case .dictionary(let members):
       return write(
         members.map { (Key($0.key), $0.value) }.sorted { $0.key < $1.key }, references)

@@ -25,9 +25,9 @@ enum PageDocuments {
   ) -> [String: Document?] {
     // A value of a store was encoded before.
     let bytes = (try? EncodedValue(value).size) ?? 0
-    let isTold = isWhole || bytes <= shownBytes
+    let isIncluded = isWhole || bytes <= shownBytes
     return [
-      "bytes": .int(bytes), "json": isTold ? .string(ValueJSON.text(value)) : nil,
+      "bytes": .int(bytes), "json": isIncluded ? .string(ValueJSON.text(value)) : nil,
       "type": .string(value.typeName),
     ]
   }

@@ -54,7 +54,7 @@ final class ReplicaNode: TransportOwner {
         transport?.send(session, message)
       case .sendStored(let session, let batch):
         _ = try? batch.forEachMessage(from: storage) { transport?.send(session, $0) }
-      case .awaitRoom(let session): transport?.awaitRoom(session)
+      case .awaitDrain(let session): transport?.awaitDrain(session)
       case .promote(let session): transport?.promote(session)
       case .close(let session, let reason): transport?.close(session, reason: reason)
       default: break
@@ -94,7 +94,7 @@ final class ReplicaNode: TransportOwner {
 
   func dialEnded() {}
   func sessionWritable(_ id: SessionID, _ isWritable: Bool) { input(.writable(id, isWritable)) }
-  func sessionHasRoom(_ id: SessionID) { input(.room(id)) }
+  func sessionDrained(_ id: SessionID) { input(.drained(id)) }
 
   func sessionClosed(_ id: SessionID) {
     state.withLock { state in

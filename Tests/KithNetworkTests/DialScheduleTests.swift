@@ -69,7 +69,7 @@ struct DialScheduleTests {
     var schedule = DialSchedule()
     let id = SessionID(rawValue: 1)
     schedule.opened(id, key: key, address: "198.51.100.7:4114", by: nil, at: 0, random: 1)
-    schedule.setLearned([address, other], of: deviceKeys(2).id, key: key)
+    schedule.setRemembered([address, other], of: deviceKeys(2).id, key: key)
     schedule.addStatic(try PeerAddress("198.51.100.7"))
     #expect(schedule.takeDue(at: 10).isEmpty)
     #expect(schedule.nextDue() == nil)
@@ -94,21 +94,21 @@ struct DialScheduleTests {
   @Test func ourselvesIsNotDialledUntilSomethingChanges() throws {
     var schedule = DialSchedule()
     schedule.addStatic(address)
-    schedule.setLearned([address], of: deviceKeys(2).id, key: key)
+    schedule.setRemembered([address], of: deviceKeys(2).id, key: key)
     for now in UInt64(0)...1 {
       let dial = try #require(schedule.takeDue(at: now).first)
       schedule.failed(dial, .ourselves, at: now, random: 0)
     }
     schedule.addStatic(address)
     #expect(schedule.nextDue() == nil)
-    schedule.setLearned([other], of: deviceKeys(2).id, key: key)
+    schedule.setRemembered([other], of: deviceKeys(2).id, key: key)
     #expect(schedule.takeDue(at: 2).map(\.address) == [other])
   }
 
   @Test func anotherDeviceAtALearnedAddressPassedForTheDevice() throws {
     var schedule = DialSchedule()
     let (device, stranger) = (deviceKeys(2).id, deviceKeys(3).transportPublicKey)
-    schedule.setLearned([address, other], of: device, key: key)
+    schedule.setRemembered([address, other], of: device, key: key)
     let dial = try #require(schedule.takeDue(at: 0).first)
     let wrong = SessionID(rawValue: 1)
     schedule.opened(
@@ -132,7 +132,7 @@ struct DialScheduleTests {
 
   @Test func olderKeysAndOtherAddressesTakeTurns() throws {
     var schedule = DialSchedule()
-    schedule.setLearned([address, other], of: deviceKeys(2).id, key: nil)
+    schedule.setRemembered([address, other], of: deviceKeys(2).id, key: nil)
     var seen: [Dial] = []
     for round in 0..<3 {
       let dial = try #require(schedule.takeDue(at: UInt64(round) * 1000).first)
@@ -166,13 +166,13 @@ struct DialScheduleTests {
   {
     var schedule = DialSchedule()
     schedule.addStatic(address)
-    schedule.setLearned([address, other], of: deviceKeys(2).id, key: key)
+    schedule.setRemembered([address, other], of: deviceKeys(2).id, key: key)
     #expect(schedule.addresses.map(\.attempt) == [nil, nil, nil])
     let named = try #require(schedule.takeDue(at: 0, milliseconds: 7_000).first)
     #expect(named.target == .address(address))
     schedule.failed(named, .unreachable(.unknownHost), at: 0, random: 1)
-    let learned = try #require(schedule.takeDue(at: 1, milliseconds: 8_000).first)
-    schedule.failed(learned, .refused, at: 1, random: 1)
+    let remembered = try #require(schedule.takeDue(at: 1, milliseconds: 8_000).first)
+    schedule.failed(remembered, .refused, at: 1, random: 1)
     var calls = schedule.addresses
     #expect(
       calls[0].attempt == DialAttempt(milliseconds: 7_000, failure: .unreachable(.unknownHost)))
@@ -191,8 +191,8 @@ struct DialScheduleTests {
     let isRemovedAgain = schedule.removeStatic(address)
     #expect(isRemoved && !isRemovedAgain && schedule.addresses.count == 2)
     // Addresses that are no longer known take their calls with them.
-    schedule.setLearned([other], of: deviceKeys(2).id, key: key)
-    schedule.setLearned([address, other], of: deviceKeys(2).id, key: key)
+    schedule.setRemembered([other], of: deviceKeys(2).id, key: key)
+    schedule.setRemembered([address, other], of: deviceKeys(2).id, key: key)
     #expect(schedule.addresses.map(\.attempt) == [nil, nil])
   }
 
@@ -214,7 +214,7 @@ struct DialScheduleTests {
     var schedule = DialSchedule(overlay: OverlayPlan(seed: 3))
     let devices = (0..<count).map { deviceKeys(UInt64(50 + $0)) }
     for (index, keys) in devices.enumerated() {
-      schedule.setLearned(
+      schedule.setRemembered(
         [try PeerAddress("192.0.2.\(10 + index)")], of: keys.id, key: keys.transportPublicKey)
     }
     return (schedule, devices)
@@ -223,8 +223,8 @@ struct DialScheduleTests {
   @Test func `few devices are all dialled, and of many some`() throws {
     var few = try schedule(learning: 7).0
     #expect(few.takeDue(at: 0).count == 7)
-    let (learned, devices) = try schedule(learning: 30)
-    var many = learned
+    let (remembered, devices) = try schedule(learning: 30)
+    var many = remembered
     let dials = many.takeDue(at: 0)
     #expect(dials.count == 4)
     // The sessions live: nobody else is dialled, but for another that is drawn, much later.
@@ -245,8 +245,8 @@ struct DialScheduleTests {
   }
 
   @Test func `a device left behind is dialled beside the drawn ones`() throws {
-    let (learned, devices) = try schedule(learning: 30)
-    var many = learned
+    let (remembered, devices) = try schedule(learning: 30)
+    var many = remembered
     let drawn = Set(many.takeDue(at: 0).map(\.target))
     let behind = devices.map(\.id).sorted().filter { !drawn.contains(.device($0)) }
     many.setLeftBehind(Array(behind.suffix(1)))
@@ -256,8 +256,8 @@ struct DialScheduleTests {
   @Test func `one of too many accepted sessions is ended after a while, and configured ones never`()
     throws
   {
-    let (learned, devices) = try schedule(learning: 30)
-    var many = learned
+    let (remembered, devices) = try schedule(learning: 30)
+    var many = remembered
     many.addStatic(address)
     let dials = many.takeDue(at: 0)
     let toAddress = try #require(dials.first { $0.target == .address(address) })

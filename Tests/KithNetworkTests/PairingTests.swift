@@ -258,7 +258,7 @@ private final class Session: PairingSessionOwner {
 
   func received(_ message: [UInt8]) { messages.withLock { $0.append(message) } }
   func writable(_ isWritable: Bool) {}
-  func hasRoom() {}
+  func drained() {}
 
   func closed() {
     continuation.yield(messages.withLock { $0 })

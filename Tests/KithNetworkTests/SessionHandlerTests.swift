@@ -8,12 +8,12 @@ import Testing
 struct SessionHandlerTests {
   private final class Sink: SessionSink {
     var isSilent = false
-    var rooms = 0
+    var drains = 0
     func opened(_ handler: SessionHandler, on channel: any Channel) {}
     func received(_ message: [UInt8]) {}
     func receivedBytes(_ count: Int) {}
     func writable(_ isWritable: Bool) {}
-    func hasRoom() { rooms += 1 }
+    func drained() { drains += 1 }
     func failed(_ error: FrameError) {}
     func fellSilent() { isSilent = true }
     func closed() {}
@@ -101,12 +101,12 @@ struct SessionHandlerTests {
       queueLimit: 1 << 20)
     let message = [UInt8](repeating: 1, count: 600_000)
     #expect(link.send(message) == .queued)
-    link.awaitRoom()
+    link.awaitDrain()
     channel.embeddedEventLoop.run()
-    #expect(sink.rooms == 0)
+    #expect(sink.drains == 0)
     kernel.take()
     channel.embeddedEventLoop.run()
-    #expect(sink.rooms == 1)
+    #expect(sink.drains == 1)
     #expect(link.send(message) == .queued)
     channel.embeddedEventLoop.run()
     #expect(link.send(message) == .overflow)

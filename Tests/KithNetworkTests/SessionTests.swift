@@ -76,10 +76,10 @@ struct SessionTests {
       let (sender, receiver) = (one.live[0], two.live[0])
       transports[1].setReading(receiver, false)
       let message = [UInt8](repeating: 1, count: 1 << 20)
-      transports[0].awaitRoom(sender)
+      transports[0].awaitDrain(sender)
       try await eventually("room at once") { one.state.withLock { $0.roomCount } == 1 }
       for _ in 0..<16 { transports[0].send(sender, message) }
-      transports[0].awaitRoom(sender)
+      transports[0].awaitDrain(sender)
       try await eventually("not writable") { one.state.withLock { $0.writable.last } == false }
       #expect(one.state.withLock { $0.roomCount } == 1)
       transports[1].setReading(receiver, true)
@@ -164,7 +164,7 @@ struct SessionTests {
     let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)]))
     try await withTransports([one, two]) { transports, addresses in
       let dead = try PeerAddress("127.0.0.1:1")
-      transports[0].setLearnedAddresses(
+      transports[0].setRememberedAddresses(
         [(two.keys.id, [dead, addresses[1]], two.keys.transportPublicKey)])
       try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
     }

@@ -99,7 +99,7 @@ final class TestNode: TransportOwner {
     state.withLock { $0.writable.append(isWritable) }
   }
 
-  func sessionHasRoom(_ id: SessionID) {
+  func sessionDrained(_ id: SessionID) {
     state.withLock { $0.roomCount += 1 }
   }
 

@@ -37,7 +37,7 @@ extension Accounts {
     // Another program, or the command line, may sign in or out.
     let watch = DirectoryWatch(directory.path, onChange: switched.raise)
     defer { watch?.cancel() }
-    let isTold = watch != nil
+    let isWatched = watch != nil
     while !Task.isCancelled {
       _ = try await BlockingThread.run { () throws(KithError) in
         try self.follow(isServing: true)
@@ -47,7 +47,7 @@ extension Accounts {
         if case .own(let node) = active.kind {
           group.addTask { try await self.serve(node) }
         }
-        group.addTask { try await self.watch(active, isTold: isTold) }
+        group.addTask { try await self.watch(active, isWatched: isWatched) }
         defer { group.cancelAll() }
         try await group.next()
       }
@@ -71,14 +71,14 @@ extension Accounts {
 
   /// Returns once the active device must be closed: somebody signed in or out, the attached node ended, or the
   /// own one is to yield.
-  private func watch(_ active: ActiveDevice, isTold: Bool) async throws {
+  private func watch(_ active: ActiveDevice, isWatched: Bool) async throws {
     while !Task.isCancelled {
       let version = switched.version
       if try await BlockingThread.run({ () throws(KithError) in try self.look(active) }) {
         return
       }
       let retryAt = state.withLock { $0.pendingAdoption?.retryAt }
-      let next = retryAt ?? (isTold ? nil : .now + Self.lookInterval)
+      let next = retryAt ?? (isWatched ? nil : .now + Self.lookInterval)
       var bodies: [@Sendable () async -> Void] = [{ await self.switched.wait(after: version) }]
       if let next { bodies.append { try? await Task.sleep(until: next, clock: .continuous) } }
       await race(bodies)

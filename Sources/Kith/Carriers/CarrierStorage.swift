@@ -11,8 +11,8 @@
 /// An operation that takes no byte for 30 s fails with ``CarrierFailure/Code/unreachable``, and one
 /// whose task is cancelled ends soon.
 public protocol CarrierStorage: Sendable {
-  /// Makes the place, with the directories above it. Called once, when a person adds the carrier: a
-  /// place that is gone later is *not there*, never *empty*.
+  /// Makes the place, with the directories above it. Called once, when a person adds the carrier:
+  /// later operations throw *not there* if the place is gone, and never return an empty list.
   func makePlace(_ place: String) async throws(CarrierFailure)
 
   /// All objects of a place, in any order. A listing that breaks off throws.

@@ -70,7 +70,7 @@ extension Engine {
     if isWriters {
       if state.shell.hasWork { wakeup.signal() }
     } else {
-      if state.shell.wantsFlush, let effects = try? state.take(.flush, at: now) {
+      if state.shell.wantsFlush, let effects = try? state.handle(.flush, at: now) {
         later += state.show(effects, reporting: report)
       }
       let work = state.shell.next(at: now)
@@ -103,7 +103,7 @@ extension Engine {
       }
     if !aftermath.settled.isEmpty { state.lastBatch = aftermath.settled.count }
     var later = state.show(aftermath.effects, reporting: report) + state.tell(aftermath.settled)
-    switch (outcome, aftermath.turn) {
+    switch (outcome, aftermath.healthChange) {
     case (.failed(let error, _), .failed):
       state.queuedBytes = 0
       state.pauses = [:]
@@ -218,7 +218,7 @@ extension Engine {
           failure = failure ?? error
           cut.insert(session)
         }
-      case .awaitRoom(let session): outgoing.flush(session)?.awaitRoom(session)
+      case .awaitDrain(let session): outgoing.flush(session)?.awaitDrain(session)
       case .close(let session, let reason): outgoing.flush(session)?.close(session, reason)
       case .promote(let session): outgoing.flush(session)?.promote(session)
       case .addresses(let addresses): links.node?.setAddresses(addresses)
@@ -329,7 +329,7 @@ extension EngineState {
     guard shell.clockStatus?.isSynchronised != isSynchronised else { return [] }
     let status = Input.clockStatus(
       isSynchronised: isSynchronised, hasHardware: SystemClock.hasHardware)
-    return (try? take(status, at: now)) ?? []
+    return (try? handle(status, at: now)) ?? []
   }
 
   /// How long the writer may sleep; nil if the node does not run.

@@ -19,7 +19,7 @@ extension Engine {
     let (write, isAwaited) = try performWrite(drainsHere: false, origin: origin) {
       (state, effects) throws(KithError) in
       let isAwaited = !state.isRunning
-      let write = try take(
+      let write = try submit(
         isAwaited: isAwaited, coalesces: coalesces && !isAwaited, &state, &effects
       ) { .write($0, store, operations) }
       return (write, isAwaited)
@@ -74,7 +74,7 @@ extension Engine {
       if state.shell.isClosed { throw .closedNode }
       // Under the lock of the write, so that no other write comes in between.
       try KithError.check(expected, in: store, of: state.shell.replica)
-      let write = try take(isAwaited: true, &state, &effects) { .write($0, store, operations) }
+      let write = try submit(isAwaited: true, &state, &effects) { .write($0, store, operations) }
       return AcceptedWrite(id: write, isCrowded: state.lastBatch > 1)
     }
     metrics.sets.increment(by: operations.count)
@@ -94,7 +94,7 @@ extension Engine {
       for operations in transactions {
         var shown: [Effect] = []
         do throws(KithError) {
-          last = try take(isAwaited: false, &state, &shown) { .write($0, store, operations) }
+          last = try submit(isAwaited: false, &state, &shown) { .write($0, store, operations) }
           outcomes.append(nil)
         } catch {
           outcomes.append(error)
@@ -120,7 +120,7 @@ extension Engine {
       // Under the lock of the write, so that no other write comes in between.
       let past = state.shell.replica.pastValues(for: undo, of: store)
       if past.isEmpty { return nil }
-      let write = try take(isAwaited: true, &state, &effects) {
+      let write = try submit(isAwaited: true, &state, &effects) {
         .write($0, store, past.map(\.operation))
       }
       return (AcceptedWrite(id: write, isCrowded: state.lastBatch > 1), past)
@@ -149,7 +149,7 @@ extension Engine {
   ) throws(KithError) -> Set<Key> {
     var superseded: Set<Key> = []
     let write = try perform(drainsHere: false) { (state, effects) throws(KithError) in
-      let write = try take(isAwaited: true, &state, &effects) { .adopt($0, store, writes) }
+      let write = try submit(isAwaited: true, &state, &effects) { .adopt($0, store, writes) }
       for case .view(let change) in effects { superseded.formUnion(change.superseded) }
       return write
     }
@@ -160,7 +160,7 @@ extension Engine {
   /// Changes the account's members; durable on return.
   func changeMembership(_ input: Input) async throws(KithError) {
     try perform(drainsHere: false) { (state, effects) throws(KithError) in
-      effects = try state.take(input, at: clock())
+      effects = try state.handle(input, at: clock())
       for case .refusedMembership(let error) in effects { throw KithError(error) }
     }
     // Flushing blocks for the disk, which Swift's shared threads must not.
@@ -220,13 +220,13 @@ extension Engine {
   }
 
   /// If `isAwaited`, the caller must ask for the write's outcome.
-  private func take(
+  private func submit(
     isAwaited: Bool, coalesces: Bool = false, _ state: inout EngineState,
     _ effects: inout [Effect], _ input: (WriteID) -> Input
   ) throws(KithError) -> WriteID {
     let write = state.nextWrite()
     let input = input(write)
-    effects = try state.take(input, coalesces: coalesces, at: clock())
+    effects = try state.handle(input, coalesces: coalesces, at: clock())
     for case .refused(write, let error) in effects {
       if case .write(_, _, let operations) = input { throw KithError(error, of: operations) }
       throw KithError(error)

@@ -72,7 +72,7 @@ final class Engine: Sendable {
   func input(_ input: Input) {
     perform(drainsHere: false, cause: input.cause) { state, effects in
       if case .disconnected(let session) = input { state.pauses[session] = nil }
-      effects = (try? state.take(input, at: clock())) ?? []
+      effects = (try? state.handle(input, at: clock())) ?? []
     }
   }
 
@@ -166,10 +166,10 @@ struct EngineState {
   }
 
   /// Hands an input to the shell. An input kept for the next replica has no effects yet.
-  mutating func take(
+  mutating func handle(
     _ input: Input, coalesces: Bool = false, at now: Instant
   ) throws(KithError) -> [Effect] {
-    switch shell.take(input, gathers: coalesces, at: now) {
+    switch shell.handle(input, gathers: coalesces, at: now) {
     case .handled(let effects): return effects
     case .kept: return []
     case .refused(let reason): throw KithError(reason)
@@ -210,7 +210,7 @@ struct EngineState {
 
   /// Takes a write's outcome; nil while it is open.
   mutating func outcome(of write: WriteID) -> Result<Void, KithError>? {
-    shell.takeFate(of: write)?.mapError(KithError.init)
+    shell.takeResult(of: write)?.mapError(KithError.init)
   }
 }
 
@@ -229,7 +229,7 @@ extension Engine {
           .invalidPolicy, "The store \(store) is open with other limits. Use the same everywhere.")
       }
       if !isLooking, view == nil || limits == nil {
-        effects = (try? state.take(.open(store, policy), at: clock())) ?? []
+        effects = (try? state.handle(.open(store, policy), at: clock())) ?? []
       }
       for case .refusedStore(store, let error) in effects where view == nil {
         throw KithError(error, store: store)
@@ -249,7 +249,7 @@ extension Engine {
     let store = view.identifier
     var later: [() -> Void] = []
     try perform(drainsHere: false) { (state, effects) throws(KithError) in
-      effects = try state.take(.open(store, policy), at: clock())
+      effects = try state.handle(.open(store, policy), at: clock())
       for case .refusedStore(store, let error) in effects { throw KithError(error, store: store) }
       state.views[store] = view
       later = view.show(
@@ -296,7 +296,7 @@ package protocol SessionLink: AnyObject, Sendable {
   /// As one message after the other, with one write to the socket if they fit.
   func send(_ messages: [[UInt8]], to session: SessionID)
   /// Calls the engine when little is left unsent.
-  func awaitRoom(_ session: SessionID)
+  func awaitDrain(_ session: SessionID)
   func close(_ session: SessionID, _ reason: CloseReason)
   /// Peers may dial again.
   func closeAll()

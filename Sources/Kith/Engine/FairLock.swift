@@ -19,8 +19,8 @@ final class FairLock<Value>: Sendable {
   func withLock<Result, E: Error>(
     _ body: (inout sending Value) throws(E) -> sending Result
   ) throws(E) -> sending Result {
-    queue.take()
-    defer { queue.giveBack() }
+    queue.acquire()
+    defer { queue.release() }
     return try value.withLock(body)
   }
 }
@@ -45,7 +45,7 @@ private final class Queue: Sendable {
 
   private let state = Mutex(State())
 
-  func take() {
+  func acquire() {
     let waiter = state.withLock { state -> Waiter? in
       guard state.isTaken else {
         state.isTaken = true
@@ -77,7 +77,7 @@ private final class Queue: Sendable {
     }
   }
 
-  func giveBack() {
+  func release() {
     let woken = state.withLock { state -> DispatchSemaphore? in
       guard let first = state.waiters.first else {
         state.isTaken = false

@@ -100,7 +100,7 @@ extension Input {
   var cause: (session: SessionID, hasRecords: Bool)? {
     switch self {
     case .received(let session, let message): (session, message.recordCost > 0)
-    case .connected(let session, _), .writable(let session, _), .room(let session):
+    case .connected(let session, _), .writable(let session, _), .drained(let session):
       (session, false)
     case .start, .clockStatus, .acceptTime, .keepHistory, .open, .write, .adopt, .flush,
       .takeRefusals, .acceptLoss, .learn, .rename, .revoke, .admit, .join, .forgetAddress,

@@ -120,8 +120,8 @@ final class LocalServer: EndsWithProcess {
 
   func remove(_ session: LocalSession.Handle, _ kind: Kind) {
     state.withLock { state in
-      guard let place = state.sessions.firstIndex(where: { $0 === session }) else { return }
-      state.sessions.remove(at: place)
+      guard let index = state.sessions.firstIndex(where: { $0 === session }) else { return }
+      state.sessions.remove(at: index)
       state.counts[kind, default: 0] -= 1
     }
     beginNext()

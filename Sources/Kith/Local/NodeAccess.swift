@@ -171,7 +171,7 @@ extension NodeAccess {
   ) async throws(KithError) {
     let shown = Mutex<[Key: PropertyListValue]>([:])
     let waiting = ChangeBuffer(seesOwnWrites: true, limit: joins ? 1 : ChangeBuffer.limit)
-    async let told: Void = {
+    async let delivery: Void = {
       while let change = await waiting.next() { await onChange(change) }
     }()
     let result = await Result(awaiting: { () async throws(KithError) in
@@ -189,7 +189,7 @@ extension NodeAccess {
       }
     })
     waiting.finish()
-    await told
+    await delivery
     _ = try result.get()
   }
 

@@ -97,8 +97,8 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
     engine.input(.writable(id, isWritable))
   }
 
-  func sessionHasRoom(_ id: SessionID) {
-    engine.input(.room(id))
+  func sessionDrained(_ id: SessionID) {
+    engine.input(.drained(id))
   }
 
   func sessionClosed(_ id: SessionID) {
@@ -125,7 +125,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
 
   func send(_ messages: [[UInt8]], to session: SessionID) { transport?.send(session, messages) }
 
-  func awaitRoom(_ session: SessionID) { transport?.awaitRoom(session) }
+  func awaitDrain(_ session: SessionID) { transport?.awaitDrain(session) }
 
   func close(_ session: SessionID, _ reason: CloseReason) {
     transport?.close(session, reason: reason)
@@ -143,7 +143,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
   func setAddresses(_ addresses: [DeviceID: [String]]) {
     guard let transport else { return }
     let roster = engine.read { $0.roster }
-    transport.setLearnedAddresses(
+    transport.setRememberedAddresses(
       addresses.map { device, texts in
         (
           device, texts.compactMap { try? PeerAddress($0) },
@@ -223,7 +223,7 @@ final class PairingSessions: SessionLink {
   func send(_ message: [UInt8], to session: SessionID) {
     self[session]?.channel.sendSession(message)
   }
-  func awaitRoom(_ session: SessionID) { self[session]?.channel.awaitRoom() }
+  func awaitDrain(_ session: SessionID) { self[session]?.channel.awaitDrain() }
   func close(_ session: SessionID, _ reason: CloseReason) { self[session]?.close(reason) }
 
   func closeAll() {
@@ -284,7 +284,7 @@ final class PairingSession: PairingSessionOwner {
 
   func writable(_ isWritable: Bool) { engine.input(.writable(id, isWritable)) }
 
-  func hasRoom() { engine.input(.room(id)) }
+  func drained() { engine.input(.drained(id)) }
 
   func closed() {
     engine.input(.disconnected(id))

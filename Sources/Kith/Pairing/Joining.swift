@@ -201,7 +201,7 @@ extension Joining.Dialling {
         to: address, token: SharedPresharedKey(token.presharedKey()), answer: answer)
     }
     if let address {
-      return try await first(of: Self.places(at: address, usualPort: token.port), connect)
+      return try await first(of: Self.addresses(at: address, usualPort: token.port), connect)
     }
     let addresses = token.addresses.compactMap { try? PeerAddress(host: $0, port: token.port) }
     guard !addresses.isEmpty else {
@@ -223,8 +223,8 @@ extension Joining.Dialling {
     with code: TypedCode, address: String?, _ options: Node.JoinOptions
   ) async throws -> PairingChannel {
     if let address {
-      let places = try Self.places(at: address, usualPort: options.pairingPort)
-      return try await first(of: places) {
+      let addresses = try Self.addresses(at: address, usualPort: options.pairingPort)
+      return try await first(of: addresses) {
         try await dialler.connect(to: $0, code: code, answer: answer)
       }
     }
@@ -286,7 +286,7 @@ extension Joining.Dialling {
 
   /// The addresses to try for one that a person gave. The nodes' port comes last: people copy it
   /// from `kith run`, and a node there is silent until the handshake times out.
-  private static func places(at text: String, usualPort: UInt16) throws -> [PeerAddress] {
+  private static func addresses(at text: String, usualPort: UInt16) throws -> [PeerAddress] {
     let given: PeerAddress
     do throws(PeerAddressError) {
       given = try PeerAddress(text, defaultPort: usualPort)

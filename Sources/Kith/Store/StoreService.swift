@@ -119,7 +119,7 @@ extension Engine: StoreService {
     guard let number else { return read { $0.refusals(of: store) } }
     return try perform(drainsHere: false) { (state, effects) throws(KithError) in
       let refusals = state.shell.replica.refusals(of: store)
-      effects = try state.take(.takeRefusals(store, through: number), at: clock())
+      effects = try state.handle(.takeRefusals(store, through: number), at: clock())
       return refusals
     }
   }

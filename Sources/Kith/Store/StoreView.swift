@@ -64,11 +64,11 @@ final class StoreView: Observable, Sendable {
           }
         }
         guard !state.buffers.isEmpty, !items.isEmpty || !change.superseded.isEmpty else { continue }
-        var told = KeyValueStore.Change(
+        var offered = KeyValueStore.Change(
           reason: .ownWrite, items: items, superseded: change.superseded)
         for buffer in state.buffers.values {
-          told.reason = change.reason ?? buffer.reason(of: origin)
-          if let wake = buffer.offer(told) { later.append(wake) }
+          offered.reason = change.reason ?? buffer.reason(of: origin)
+          if let wake = buffer.offer(offered) { later.append(wake) }
         }
       }
       return later
@@ -136,7 +136,7 @@ final class StoreView: Observable, Sendable {
         keys.sorted().map { KeyValueStore.Change.Item(key: $0, old: old[$0], new: values[$0]) }
       }
       let both = Set(old.keys).union(values.keys)
-      let told =
+      let offered =
         reason == .accountChange
         ? [
           KeyValueStore.Change(
@@ -149,7 +149,7 @@ final class StoreView: Observable, Sendable {
           KeyValueStore.Change(
             reason: .accountChange, items: items(old.keys, since: values), superseded: []),
         ]
-      let wakes = told.filter { !$0.items.isEmpty || !$0.superseded.isEmpty }.flatMap { change in
+      let wakes = offered.filter { !$0.items.isEmpty || !$0.superseded.isEmpty }.flatMap { change in
         state.buffers.values.map { $0.offer(change) }
       }
       return wakes.compactMap(\.self) + [observers]

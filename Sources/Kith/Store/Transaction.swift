@@ -32,15 +32,15 @@ extension KeyValueStore {
   public nonisolated(nonsending) func commit<Result>(
     _ body: (inout KeyValueStore.Transaction) throws(KithError) -> Result
   ) async throws(KithError) -> Result {
-    var hasTurn = false
-    defer { if hasTurn { retries.giveBack() } }
+    var holdsQueue = false
+    defer { if holdsQueue { retries.release() } }
     for _ in 0..<Limits.commitTries {
       var transaction = begin()
       let result = try body(&transaction)
       if try await commit(transaction) { return result }
       // One task at a time tries again: many that met would keep each other from being accepted.
-      if !hasTurn { await retries.take() }
-      hasTurn = true
+      if !holdsQueue { await retries.acquire() }
+      holdsQueue = true
     }
     throw .conflict
   }
@@ -98,8 +98,8 @@ final class TaskQueue: Sendable {
 
   private let state = Mutex(State())
 
-  /// Returns once the tasks before have given back their turn, also if the task is cancelled.
-  nonisolated(nonsending) func take() async {
+  /// Returns once all earlier tasks have released the queue, also if the task is cancelled.
+  nonisolated(nonsending) func acquire() async {
     await withCheckedContinuation { continuation in
       let isFree = state.withLock { state in
         if state.isTaken { state.waiters.append(continuation) }
@@ -110,7 +110,7 @@ final class TaskQueue: Sendable {
     }
   }
 
-  func giveBack() {
+  func release() {
     let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
       state.isTaken = !state.waiters.isEmpty
       return state.isTaken ? state.waiters.removeFirst() : nil

@@ -176,7 +176,7 @@ extension S3Carrier {
       "GET", query: query, limit: CarrierLimits.answerBytes + most * keyBytes
     ) { answer throws(CarrierFailure) -> Page in
       guard answer.status == 200 else { throw CarrierFailure(s3: answer, from: address) }
-      return try XMLScanner.inTurn { () throws(CarrierFailure) -> Page in
+      return try XMLScanner.serially { () throws(CarrierFailure) -> Page in
         do throws(XMLScanner.Malformed) {
           let page = try S3Page(answer.body, limit: most)
           if page.next == nil || page.next != token { return Page(page, of: directory) }

@@ -149,7 +149,7 @@ extension WebDAVCarrier {
     let address = client.address
     return try await send(request) { answer throws(CarrierFailure) -> Value in
       guard answer.status == 207 else { throw CarrierFailure(answer, from: address) }
-      return try XMLScanner.inTurn { () throws(CarrierFailure) -> Value in
+      return try XMLScanner.serially { () throws(CarrierFailure) -> Value in
         let found: [Multistatus.Member]
         do throws(XMLScanner.Malformed) {
           found = try Multistatus(answer.body, limit: members).members

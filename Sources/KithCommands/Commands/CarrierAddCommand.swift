@@ -116,7 +116,7 @@ struct CarrierAddCommand: AsyncParsableCommand {
   ) async throws -> NodeStatus.Carrier? {
     let end = ContinuousClock.now + Self.longestWait
     let start = Moment.now
-    var told: String?
+    var printed: String?
     while true {
       let status = try await node.status()
       guard status.isRunning else { return nil }
@@ -132,8 +132,8 @@ struct CarrierAddCommand: AsyncParsableCommand {
           ? "Putting everything there…"
           : "Putting everything there: \(Format.count($0.objects, "object")), \(Format.bytes($0.bytes))…"
       }
-      if let line, line != told { options.console.talk(line) }
-      told = line ?? told
+      if let line, line != printed { options.console.talk(line) }
+      printed = line ?? printed
       try await node.lookAtCarriers()
       try await Task.sleep(for: Self.look)
     }

@@ -131,19 +131,19 @@ final class JoinProgressLine: Sendable {
   private static let pause = Duration.seconds(2)
 
   private let console: Console
-  private let told = Mutex<(stores: Int, at: ContinuousClock.Instant)?>(nil)
+  private let printed = Mutex<(stores: Int, at: ContinuousClock.Instant)?>(nil)
 
   init(_ console: Console) {
     self.console = console
   }
 
   func show(_ progress: JoinProgress) {
-    let isDue = told.withLock { told in
-      let isNews = told.map { $0.stores != progress.stores } ?? true
-      guard isNews || told.map({ ContinuousClock.now - $0.at >= Self.pause }) == true else {
+    let isDue = printed.withLock { printed in
+      let isNews = printed.map { $0.stores != progress.stores } ?? true
+      guard isNews || printed.map({ ContinuousClock.now - $0.at >= Self.pause }) == true else {
         return false
       }
-      told = (progress.stores, .now)
+      printed = (progress.stores, .now)
       return true
     }
     guard isDue else { return }

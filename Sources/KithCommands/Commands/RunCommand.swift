@@ -123,9 +123,9 @@ struct ListenPlan: Equatable {
 
   /// All ports, including that of `--port`, must be the same.
   init(_ texts: [String], port: UInt16?) throws(CommandFailure) {
-    let places = try texts.map(Self.parse)
-    let hosts = places.map(\.host)
-    let ports = [port].compactMap(\.self) + places.compactMap(\.port)
+    let endpoints = try texts.map(Self.parse)
+    let hosts = endpoints.map(\.host)
+    let ports = [port].compactMap(\.self) + endpoints.compactMap(\.port)
     let first = ports.first ?? Self.defaultPort
     guard ports.allSatisfy({ $0 == first }) else {
       throw CommandFailure(

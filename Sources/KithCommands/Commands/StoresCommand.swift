@@ -62,7 +62,7 @@ struct StoresRemoveCommand: AsyncParsableCommand {
       }
       let shown = try await node.shown(in: name)
       options.warn(ifLacking: shown.isLacking, name)
-      // Hidden values would show in the room of the removed ones.
+      // Hidden values would show in the space of the removed ones.
       let hidden = try await node.hiddenEntries(in: name).map(\.key)
       let keys = Set(shown.values.keys).union(hidden).sorted().map(\.text)
       guard !keys.isEmpty else { return keys }

@@ -8,7 +8,7 @@ struct DiskCheck: Check {
   static let name = "disk"
 
   /// With less free space a node soon fails to write: a full store, its log, and as much again.
-  static let leastRoom = 16 << 20
+  static let leastFreeBytes = 16 << 20
   /// In seconds; a slower write is noticeable in every `set`.
   static let slowWrite = 0.1
   private static let rounds = 5
@@ -16,7 +16,7 @@ struct DiskCheck: Check {
 
   struct Sight: Equatable, Sendable {
     /// Bytes that this user may still write.
-    var room: Int?
+    var freeBytes: Int?
     /// The kernel's name for the file system.
     var kind: String?
     var isReadOnly = false
@@ -35,7 +35,7 @@ struct DiskCheck: Check {
     var sight = Sight()
     var status = statvfs()
     if statvfs(place, &status) == 0 {
-      sight.room = Int(
+      sight.freeBytes = Int(
         clamping: UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
           .partialValue)
       sight.isReadOnly = status.f_flag & UInt(ST_RDONLY) != 0
@@ -50,20 +50,20 @@ struct DiskCheck: Check {
   }
 
   func findings(_ sight: Sight, of target: DiagnosisTarget) -> [Finding] {
-    [room(sight), write(sight), kind(sight)].compactMap(\.self)
+    [freeSpace(sight), write(sight), kind(sight)].compactMap(\.self)
   }
 
-  private func room(_ sight: Sight) -> Finding? {
-    guard let room = sight.room else { return nil }
+  private func freeSpace(_ sight: Sight) -> Finding? {
+    guard let freeBytes = sight.freeBytes else { return nil }
     let tried = "asked for the free space"
-    guard room >= Self.leastRoom else {
+    guard freeBytes >= Self.leastFreeBytes else {
       return finding(
-        .problem, tried: tried, seen: Format.bytes(room),
+        .problem, tried: tried, seen: Format.bytes(freeBytes),
         advice:
-          "free some space: a node wants \(Format.bytes(Self.leastRoom)); without any, writes fail, "
+          "free some space: a node wants \(Format.bytes(Self.leastFreeBytes)); without any, writes fail, "
           + "and go on by themselves once there is some")
     }
-    return finding(.good, tried: tried, seen: Format.bytes(room))
+    return finding(.good, tried: tried, seen: Format.bytes(freeBytes))
   }
 
   private func write(_ sight: Sight) -> Finding {

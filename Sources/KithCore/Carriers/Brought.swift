@@ -5,15 +5,15 @@ struct Brought {
   private let reader: CarrierReader
   /// The vectors that a device covers with these objects if it starts from nothing; stores are
   /// independent of each other.
-  private(set) var reached: [StoreIdentifier: [ChainID: UInt64]] = [:]
-  /// Parts above what is not reached.
+  private(set) var vectors: [StoreIdentifier: [ChainID: UInt64]] = [:]
+  /// Parts above a vector that the objects do not bring yet.
   private var pending: [StoreIdentifier: [ObjectBody.Part]] = [:]
-  /// Parts that tell this device's state.
-  private var told: [StoreIdentifier: [ObjectBody.Part]] = [:]
+  /// Parts with this device's state.
+  private var matching: [StoreIdentifier: [ObjectBody.Part]] = [:]
   /// Stores with a part that is odd: a device may have put its state because of that, and would again.
   private let odd: Set<StoreIdentifier>
   /// The latest versions of words, by the devices' short names.
-  private(set) var said: [UInt64: Word.Version] = [:]
+  private(set) var wordVersions: [UInt64: Word.Version] = [:]
   private var generation: UInt8?
   /// Whether an object has this device's records.
   private(set) var hasRecords = false
@@ -32,18 +32,18 @@ struct Brought {
   mutating func add(_ object: CarrierObjects.Counted) {
     for part in object.parts {
       add(part)
-      if reader.stores[part.store]?.isTold(by: part) == true {
-        told[part.store, default: []].append(part)
+      if reader.stores[part.store]?.matches(part) == true {
+        matching[part.store, default: []].append(part)
       }
     }
-    said.merge(reader.said(by: object.body), uniquingKeysWith: max)
+    wordVersions.merge(reader.wordVersions(in: object.body), uniquingKeysWith: max)
     generation = max(generation ?? 0, object.body.reading.generation)
     hasRecords = hasRecords || object.body.rosterDigest == reader.roster.digest
   }
 
   private mutating func add(_ part: ObjectBody.Part) {
     let store = part.store
-    guard reader.contains(part.above, in: reached[store] ?? [:], of: store) else {
+    guard reader.contains(part.above, in: vectors[store] ?? [:], of: store) else {
       if pending[store]?.count ?? 0 < Limits.pendingParts {
         pending[store, default: []].append(part)
       }
@@ -51,55 +51,55 @@ struct Brought {
     }
     var ready = [part]
     while let next = ready.popLast() {
-      reached[store, default: [:]].merge(next.have.vector, uniquingKeysWith: max)
-      let above = reached[store] ?? [:]
+      vectors[store, default: [:]].merge(next.have.vector, uniquingKeysWith: max)
+      let above = vectors[store] ?? [:]
       ready += (pending[store] ?? []).filter { reader.contains($0.above, in: above, of: store) }
       pending[store]?.removeAll { reader.contains($0.above, in: above, of: store) }
     }
   }
 
-  /// Whether this device's generation of clocks, or a later one, is told.
+  /// Whether an object has this device's generation of clocks, or a later one.
   var hasGeneration: Bool { generation.map { $0 >= reader.timeKeeper.generation } ?? false }
 
-  func reaches(_ part: ObjectBody.Part) -> Bool {
-    reader.contains(part.have.vector, in: reached[part.store] ?? [:], of: part.store)
+  func covers(_ part: ObjectBody.Part) -> Bool {
+    reader.contains(part.have.vector, in: vectors[part.store] ?? [:], of: part.store)
   }
 
-  /// Whether all that this device covers of a store is reached.
-  func reachesAll(of store: StoreIdentifier) -> Bool {
-    reader.isWithin(reached[store] ?? [:], store)
+  /// Whether the objects bring all that this device covers of a store.
+  func coversAll(of store: StoreIdentifier) -> Bool {
+    reader.isWithin(vectors[store] ?? [:], store)
   }
 
-  /// Whether the objects tell this device's state of a store. A device below its horizon is not
-  /// believed by others; it tells its state only until another one does.
-  func tells(_ store: StoreIdentifier, fromNothing: Bool = false, isBelow: Bool) -> Bool {
-    told[store]?.contains { part in
+  /// Whether the objects hold this device's state of a store. Others do not believe a device below
+  /// its horizon; its state counts only until another device puts one.
+  func hasState(of store: StoreIdentifier, fromNothing: Bool = false, isBelow: Bool) -> Bool {
+    matching[store]?.contains { part in
       (part.isFromNothing || !fromNothing) && (!part.have.isBelow || isBelow)
     } == true
   }
 
-  func tells(_ store: StoreIdentifier) -> Bool { told[store] != nil }
+  func hasState(of store: StoreIdentifier) -> Bool { matching[store] != nil }
 
   /// Whether the objects bring all that another object has. `opensForAll`: objects have the records
   /// and boxes.
   ///
-  /// This device must cover it too: of a state that it cannot have, because it refuses an author, it
-  /// does not know whether somebody needs to hear it.
+  /// This device must cover it too: of a state that it cannot have, because it refuses an author,
+  /// it does not know whether another device needs it.
   ///
   /// This device's own data of limits that it had before is brought under those that it has now:
   /// devices with the old ones get nothing of it in a session either.
   func bring(_ body: ObjectBody, opensForAll: Bool) -> Bool {
     let hasParts = body.parts.allSatisfy { part in
       guard let own = reader.stores[part.store],
-        own.policy == part.have.policy || body.author == reader.device, reaches(part),
+        own.policy == part.have.policy || body.author == reader.device, covers(part),
         reader.covers(part.have.vector, of: part.store)
       else { return false }
-      guard own.isTold(by: part) else { return true }
+      guard own.matches(part) else { return true }
       return !(part.isFromNothing && odd.contains(part.store))
-        && tells(part.store, fromNothing: part.isFromNothing, isBelow: part.have.isBelow)
+        && hasState(of: part.store, fromNothing: part.isFromNothing, isBelow: part.have.isBelow)
     }
-    let hasWords = reader.said(by: body).allSatisfy { device, version in
-      said[device].map { $0 >= version } == true
+    let hasWords = reader.wordVersions(in: body).allSatisfy { device, version in
+      wordVersions[device].map { $0 >= version } == true
     }
     let hasRecords =
       body.rosterDigest == nil
@@ -111,8 +111,8 @@ struct Brought {
 
 extension CarrierReader {
   /// The versions of the words in an object that count: those of members.
-  fileprivate func said(by body: ObjectBody) -> [UInt64: Word.Version] {
+  fileprivate func wordVersions(in body: ObjectBody) -> [UInt64: Word.Version] {
     let members = Set(roster.sortedMembers.lazy.map(\.device.shortName))
-    return body.said.filter { members.contains($0.key) }
+    return body.wordVersions.filter { members.contains($0.key) }
   }
 }

@@ -30,8 +30,8 @@ struct Carrier: Sendable {
     let body: ObjectBody
     let content: [InboundMessage]
     let published: HybridTime
-    /// Whether what it says besides its parts was taken in.
-    var isHeard = false
+    /// Whether its words and its author's time were applied.
+    var isBodyApplied = false
     /// The stores whose parts were taken in or left out, and those of which something is lacking.
     var done: Set<StoreIdentifier> = []
     var without: Set<StoreIdentifier> = []
@@ -45,8 +45,8 @@ struct Carrier: Sendable {
   var objects = CarrierObjects()
   /// Bounded by ``Limits/waitingObjectBytes`` between turns. The others are got again.
   private(set) var waiting: [ObjectName: Waiting] = [:]
-  /// The ``CarrierReader/circumstances`` by which objects were last taken in; nil: by several.
-  private var circumstances: Digest256?
+  /// The ``CarrierReader/conditions`` by which objects were last taken in; nil: by several.
+  private var conditions: Digest256?
   var phase = Phase.idle
   /// Nil until the shell attaches it.
   var schedule: CarrierSchedule?
@@ -99,10 +99,10 @@ struct Carrier: Sendable {
       listing[name].map { $0 == objects[name]?.bytes } ?? true
     }
     objects.compare(with: listing, reader)
-    objects.meet(listing, keys, reader)
+    objects.noteListed(listing, keys, reader)
     waiting = waiting.filter { objects[$0.key]?.state == .unread }
-    if circumstances != reader.circumstances { _ = readAgain() }
-    circumstances = reader.circumstances
+    if conditions != reader.conditions { _ = readAgain() }
+    conditions = reader.conditions
     phase = .getting(Getting(listing: listing, rosterDigest: reader.roster.digest))
     return true
   }
@@ -128,7 +128,7 @@ struct Carrier: Sendable {
   /// The objects to get next; empty: none.
   mutating func nextGets(_ reader: CarrierReader) -> [ObjectName] {
     guard case .getting(var getting) = phase else { return [] }
-    settle(reader)
+    trimWaiting(reader)
     if getting.rosterDigest != reader.roster.digest {
       // The records inside may open objects that came before them.
       getting.rosterDigest = reader.roster.digest
@@ -189,7 +189,7 @@ struct Carrier: Sendable {
     return getting.left.isEmpty
   }
 
-  // MARK: Taking in
+  // MARK: Applying
 
   enum Next {
     case none
@@ -198,7 +198,7 @@ struct Carrier: Sendable {
     case part(ObjectName, ObjectBody.Part, Waiting, isComplete: Bool)
   }
 
-  /// Takes out what can be taken in next. Each part is taken in by itself.
+  /// Returns the next object or part that can be applied. Each part is applied by itself.
   mutating func nextOpened(_ reader: CarrierReader) -> Next {
     let sorted = waiting.sorted {
       ($0.value.body.clock, $0.key) < ($1.value.body.clock, $1.key)
@@ -207,12 +207,12 @@ struct Carrier: Sendable {
       switch reader.judge(object.body, published: object.published) {
       case .waits, .foreign: continue
       case .void:
-        take(name, object, without: Set(object.body.parts.map(\.store)))
+        markTaken(name, object, without: Set(object.body.parts.map(\.store)))
         continue
       case .ready: break
       }
-      if !object.isHeard {
-        waiting[name]?.isHeard = true
+      if !object.isBodyApplied {
+        waiting[name]?.isBodyApplied = true
         return .object(object.body)
       }
       guard let pieces = objects.pieces(of: object.body) else { continue }
@@ -221,12 +221,12 @@ struct Carrier: Sendable {
         let isComplete = !pieces.contains { $0.without.contains(part.store) }
         return .part(name, part, object, isComplete: isComplete)
       }
-      if left.isEmpty { take(name, object, without: object.without) }
+      if left.isEmpty { markTaken(name, object, without: object.without) }
     }
     return .none
   }
 
-  private mutating func take(
+  private mutating func markTaken(
     _ name: ObjectName, _ object: Waiting, without: Set<StoreIdentifier>
   ) {
     let pieces = objects.pieces(of: object.body) ?? []
@@ -236,8 +236,8 @@ struct Carrier: Sendable {
     hasNews = true
   }
 
-  /// A part was taken in, or left out.
-  mutating func took(
+  /// A part was applied, or left out.
+  mutating func noteApplied(
     _ part: ObjectBody.Part, of name: ObjectName, isWhole: Bool, _ reader: CarrierReader
   ) {
     waiting[name]?.done.insert(part.store)
@@ -245,11 +245,12 @@ struct Carrier: Sendable {
     guard !isWhole else { return }
     waiting[name]?.without.insert(part.store)
     // Limits that changed since the listing may be as they were at the next one.
-    if circumstances != reader.circumstances { circumstances = nil }
+    if conditions != reader.conditions { conditions = nil }
   }
 
-  /// All asked for have come: of those that cannot be taken in yet, some wait in memory.
-  private mutating func settle(_ reader: CarrierReader) {
+  /// All requested objects have come. Keeps those that cannot be applied yet, up to a limit of
+  /// memory.
+  private mutating func trimWaiting(_ reader: CarrierReader) {
     var bytes = 0
     for (name, object) in waiting.sorted(by: {
       ($0.value.body.clock, $0.key) < ($1.value.body.clock, $1.key)
@@ -357,7 +358,7 @@ struct Carrier: Sendable {
   func holds(_ stores: some Sequence<StoreIdentifier>, in reader: CarrierReader) -> Bool {
     guard listedMilliseconds != nil else { return false }
     let brought = Brought(by: objects.counting(for: reader, .listed), reader)
-    return stores.allSatisfy(brought.reachesAll)
+    return stores.allSatisfy(brought.coversAll)
   }
 
   mutating func fail(retryAfter: UInt64?, at now: UInt64) {

@@ -65,11 +65,13 @@ struct CarrierObjects: Sendable {
     }
     guard !gone.isEmpty else { return }
     let brought = Brought(by: counting(for: reader), reader)
-    vanished += gone.count { body in !body.parts.allSatisfy(brought.reaches) }
+    vanished += gone.count { body in !body.parts.allSatisfy(brought.covers) }
   }
 
   /// Notes the listed names that a member or a former member made.
-  mutating func meet(_ listing: [ObjectName: Int], _ keys: CarrierKeys, _ reader: CarrierReader) {
+  mutating func noteListed(
+    _ listing: [ObjectName: Int], _ keys: CarrierKeys, _ reader: CarrierReader
+  ) {
     let now = reader.now.wallMilliseconds
     for (name, bytes) in listing where known[name] == nil && keys.made(name) {
       // No device makes one so large.

@@ -21,19 +21,19 @@ struct CarrierPlan {
     let isLacking =
       !odd.isEmpty || !all.hasRecords || !all.hasGeneration
       || stores.contains { store, own in
-        // Devices that are below their horizon wait to hear of this state.
-        !all.reachesAll(of: store)
-          || all.tells(store) && !all.tells(store, isBelow: own.horizon.isBelow)
+        // Devices that are below their horizon wait for this state.
+        !all.coversAll(of: store)
+          || all.hasState(of: store) && !all.hasState(of: store, isBelow: own.horizon.isBelow)
       }
     if !isLacking {
       // No device that keeps what this one refuses has its state, or keeps an object for it.
-      let untold = stores.contains { store, own in
-        own.refused.isEmpty && !all.tells(store, isBelow: own.horizon.isBelow)
+      let lacksState = stores.contains { store, own in
+        own.refused.isEmpty && !all.hasState(of: store, isBelow: own.horizon.isBelow)
       }
-      let unsaid = words.filter { all.lacks($0, of: reader) }
+      let lackingWords = words.filter { all.lacks($0, of: reader) }
       guard
-        mayTell && (untold || !unsaid.isEmpty)
-          || isAsked && unsaid.contains(where: { $0.device == reader.device })
+        mayTell && (lacksState || !lackingWords.isEmpty)
+          || isAsked && lackingWords.contains(where: { $0.device == reader.device })
       else { return nil }
     }
     // What objects above each level bring.
@@ -57,23 +57,23 @@ struct CarrierPlan {
   /// The stores of which an object has this device's vector and another state, unless one from
   /// nothing that was seen after it has this device's. All of them is put.
   ///
-  /// One that was there before may lack what it tells: it did not help that other author.
+  /// An earlier one may lack data: it did not help the other author.
   private static func odd(
     _ objects: [CarrierObjects.Counted], _ reader: CarrierReader
   ) -> Set<StoreIdentifier> {
-    var (odd, told): ([StoreIdentifier: UInt64], [StoreIdentifier: UInt64]) = ([:], [:])
+    var (odd, matching): ([StoreIdentifier: UInt64], [StoreIdentifier: UInt64]) = ([:], [:])
     for object in objects {
       for part in object.parts {
         if reader.isOdd(part) {
           odd[part.store] = max(odd[part.store] ?? 0, object.seenSince)
-        } else if part.isFromNothing, reader.stores[part.store]?.isTold(by: part) == true {
-          told[part.store] = max(told[part.store] ?? 0, object.seenSince)
+        } else if part.isFromNothing, reader.stores[part.store]?.matches(part) == true {
+          matching[part.store] = max(matching[part.store] ?? 0, object.seenSince)
         }
       }
     }
     return Set(
       odd.filter { store, since in
-        told[store].map { $0 != .max && $0 <= since } ?? true
+        matching[store].map { $0 != .max && $0 <= since } ?? true
       }.keys)
   }
 
@@ -86,13 +86,13 @@ struct CarrierPlan {
     for (store, own) in reader.stores.sorted(by: { $0.key < $1.key }) where !own.vector.isEmpty {
       var share = Deposit.Share(store: store, above: [:], policy: own.policy)
       if !odd.contains(store) {
-        guard !brought.reachesAll(of: store) else {
-          guard !brought.tells(store, isBelow: own.horizon.isBelow) else { continue }
+        guard !brought.coversAll(of: store) else {
+          guard !brought.hasState(of: store, isBelow: own.horizon.isBelow) else { continue }
           share.above = own.vector
           shares.append(share)
           continue
         }
-        for (chain, sequence) in brought.reached[store] ?? [:] {
+        for (chain, sequence) in brought.vectors[store] ?? [:] {
           share.above[chain] = own.vector[chain].map { min($0, sequence) }
         }
       }
@@ -108,8 +108,8 @@ struct CarrierPlan {
       let chains = share.above.count + (author.reader.stores[share.store]?.vector.count ?? 0)
       return sum + 300 + 48 * chains + author.bytes(of: share)
     }
-    let said = WordGroup.groups(of: words).reduce(0) { $0 + $1.sizeBound }
-    return data + said + (hasRecords ? author.recordBytes : 0)
+    let wordBytes = WordGroup.groups(of: words).reduce(0) { $0 + $1.sizeBound }
+    return data + wordBytes + (hasRecords ? author.recordBytes : 0)
   }
 }
 
@@ -117,6 +117,6 @@ extension Brought {
   /// Whether no object has a member's word as late.
   fileprivate func lacks(_ word: Word, of reader: CarrierReader) -> Bool {
     reader.roster.isMember(word.device)
-      && said[word.device.shortName].map { $0 < word.version } ?? true
+      && wordVersions[word.device.shortName].map { $0 < word.version } ?? true
   }
 }

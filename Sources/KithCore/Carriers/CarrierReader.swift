@@ -11,8 +11,8 @@ struct CarrierReader {
     /// Authors whose chains this device refuses to keep.
     var refused: Set<DeviceID>
 
-    /// Whether a part tells this state.
-    func isTold(by part: ObjectBody.Part) -> Bool {
+    /// Whether a part has this vector, digest and policy.
+    func matches(_ part: ObjectBody.Part) -> Bool {
       digest != nil && part.have.digest == digest && part.have.vector == vector
         && part.have.policy == policy
     }
@@ -24,7 +24,8 @@ struct CarrierReader {
   /// The newest epoch; nil: none is open.
   let epoch: EpochKeys?
   let timeKeeper: TimeKeeper
-  /// Whether this device holds entries back, so that an object would say more than it brings.
+  /// Whether this device withholds entries. An object's vector would then cover entries that the
+  /// object lacks.
   let isWithholding: Bool
 
   var now: Instant { timeKeeper.now }
@@ -32,9 +33,9 @@ struct CarrierReader {
   /// The epoch that objects are put under now; nil: none may be put.
   var writing: EpochKeys? { isWithholding ? nil : epoch }
 
-  /// A digest of the roster, the policies and the refused authors. Besides an object's content, they
-  /// decide whether it can be taken in whole.
-  var circumstances: Digest256 {
+  /// A digest of the roster, the policies and the refused authors: the conditions, besides an
+  /// object's content, on which it depends whether all of it can be applied.
+  var conditions: Digest256 {
     var hasher = Blake2b.Hasher()
     hasher.update(roster.digest)
     for (store, own) in stores.sorted(by: { $0.key < $1.key }) {
@@ -49,7 +50,7 @@ struct CarrierReader {
   }
 
   /// Whether this device has all of a vector. Chains of revoked devices, and those that it refuses,
-  /// count in no comparison.
+  /// are ignored in all comparisons.
   func covers(_ vector: [ChainID: UInt64], of store: StoreIdentifier) -> Bool {
     contains(vector, in: stores[store]?.vector ?? [:], of: store)
   }
@@ -103,7 +104,7 @@ struct CarrierReader {
     return contains(own.vector, in: part.have.vector, of: part.store)
   }
 
-  // MARK: Taking in
+  // MARK: Applying
 
   enum OnObject: Equatable {
     case ready
@@ -133,17 +134,17 @@ struct CarrierReader {
     return own.policy
   }
 
-  /// The data of a part that is ready, nil if its messages are in disorder. `room` bounds it;
+  /// The data of a part that is ready, nil if its messages are in disorder. `bounds` limit it;
   /// `isComplete`: all pieces of the object were taken in whole.
   func open(
     _ part: ObjectBody.Part, of body: ObjectBody, _ messages: [InboundMessage],
-    keeping room: BatchRoom, isComplete: Bool = true
+    within bounds: BatchBounds, isComplete: Bool = true
   ) -> (batch: Batch, taint: Taint)? {
     var assembly = BatchAssembly()
     var assembled = (batch: Batch(store: part.store), taint: Taint())
     assembling: for message in messages {
       guard case .batch(let batch) = message.body, batch.store == part.store else { continue }
-      switch assembly.add(batch, size: message.size, keeping: room) {
+      switch assembly.add(batch, size: message.size, within: bounds) {
       case .more: continue
       case .whole(let batch, let taint):
         assembled = (batch, taint)

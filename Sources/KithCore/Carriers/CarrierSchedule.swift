@@ -56,10 +56,11 @@ struct CarrierSchedule: Sendable {
     if dueAt != nil, failures == 0 { plan(at: now + writeDelay) }
   }
 
-  /// Change sets came from a session: other devices may put them first.
-  mutating func heard(at now: UInt64, random: UInt64) {
+  /// Change sets came from a session. Other devices may put them first, so the next turn waits a
+  /// random time.
+  mutating func noteSessionNews(at now: UInt64, random: UInt64) {
     changedAt = now
-    let wait = Limits.carrierHeardMilliseconds
+    let wait = Limits.carrierSessionNewsMilliseconds
     if dueAt != nil, failures == 0 { plan(at: now + wait + random % (2 * wait)) }
   }
 

@@ -102,7 +102,7 @@ struct Deposit: Sendable {
     var body = ObjectBody(by: author.keys.id, at: timeKeeper.tick(), under: newest.id)
     body.level = level
     let batches = nextBatches(of: shares, into: &body, by: author)
-    body.time = timeKeeper.told(at: timeKeeper.host)
+    body.time = timeKeeper.clockReading(at: timeKeeper.host)
     if body.isPiece {
       pieces.append(name)
     } else {

@@ -47,7 +47,7 @@ struct ObjectBody: Hashable, Sendable {
   /// Ascending by store.
   var parts: [Part] = []
   var words: [WordGroup] = []
-  var time: ToldTime?
+  var time: ClockReading?
   /// Of the records inside; nil: there are none.
   var rosterDigest: Digest256?
   /// The objects with the rest of its change sets, ascending.
@@ -75,7 +75,7 @@ struct ObjectBody: Hashable, Sendable {
   }
 
   /// The versions of the words inside, by the devices' short names.
-  var said: [UInt64: Word.Version] {
+  var wordVersions: [UInt64: Word.Version] {
     Dictionary(
       words.lazy.flatMap(\.said).map { ($0.device, $0.version) }, uniquingKeysWith: max)
   }
@@ -132,11 +132,11 @@ extension ObjectBody {
   }
 
   private var haves: [[UInt8]] {
-    let time = time ?? ToldTime(reading: clock, isSynchronised: false)
+    let time = time ?? ClockReading(reading: clock, isSynchronised: false)
     let have = Have(
       number: 0, isWhole: true, listsAll: false, stores: parts.map(\.have), time: time)
     return have.messages()
-      + (words.isEmpty ? [] : Have.messages(telling: words, time: time))
+      + (words.isEmpty ? [] : Have.messages(of: words, time: time))
   }
 
   /// Decodes it, with the messages that are no `Have`. Nil if malformed.
@@ -175,12 +175,12 @@ extension ObjectBody {
       else { return nil }
       body.parts.append(Part(have: have, above: above))
     }
-    guard body.takeRest(of: wire) else { return nil }
+    guard body.decodeRest(of: wire) else { return nil }
     return (body, content)
   }
 
   /// Returns false if malformed.
-  private mutating func takeRest(of wire: WireObjectBody) -> Bool {
+  private mutating func decodeRest(of wire: WireObjectBody) -> Bool {
     if !wire.rosterDigest.isEmpty {
       guard let digest = try? Digest256(wire.rosterDigest) else { return false }
       rosterDigest = digest

@@ -23,7 +23,7 @@ extension OpenedObject {
       stores: Dictionary(
         body.parts.map { ($0.store, (above: $0.above, through: $0.have.vector)) },
         uniquingKeysWith: { first, _ in first }),
-      words: body.said.count, hasRecords: body.rosterDigest != nil, messages: messages)
+      words: body.wordVersions.count, hasRecords: body.rosterDigest != nil, messages: messages)
   }
 }
 

@@ -2,7 +2,7 @@ internal import KithCrypto
 
 /// An object to put, whose change sets are read from storage when it is made.
 ///
-/// Like a ``StoredBatch``, its content is the storage's at its place among the effects.
+/// Like a ``StoredBatch``, its content is the storage's at its position among the effects.
 package struct OutboundObject: Sendable {
   var body: ObjectBody
   /// Encoded messages of records.
@@ -15,8 +15,8 @@ package struct OutboundObject: Sendable {
   /// About how many bytes it takes.
   var byteCount: Int { batches.reduce(Limits.smallestObjectBytes) { $0 + $1.byteCount } }
 
-  /// Makes the object. Nil if storage lacks something of it: the object would say more than it
-  /// brings.
+  /// Makes the object. Nil if storage lacks something of it: the object would cover entries that it
+  /// lacks.
   ///
   /// - Complexity: O(*n*) in the bytes.
   package func sealed(from storage: any ReplicaStorage) throws(StorageError) -> [UInt8]? {

@@ -21,7 +21,7 @@ struct ChangeSetLog {
   /// Bytes kept, by author.
   private(set) var weights = AuthorWeights()
   /// Oldest first.
-  private(set) var quarantined: [EntryHome] = []
+  private(set) var quarantined: [EntryLocation] = []
   /// Revoked devices whose data is to be carried over or dropped.
   private(set) var withheld: Set<DeviceID> = []
   /// The coverage of chains when damage was found, until they are covered so far again.
@@ -157,18 +157,18 @@ struct ChangeSetLog {
 
   /// Drops entries, and change sets left empty except their chain's newest.
   mutating func drop(
-    _ homes: [EntryHome], alsoConsidering candidates: [ChangeSetReference] = [],
+    _ locations: [EntryLocation], alsoConsidering candidates: [ChangeSetReference] = [],
     in store: StoreIdentifier
   ) -> [Mutation] {
     var emptied = candidates
-    var dropped: [EntryHome] = []
-    for home in homes {
-      let before = changeSets[home.changeSet]?.weight ?? 0
-      guard changeSets[home.changeSet]?.drop(home.index) == true else { continue }
-      let after = changeSets[home.changeSet]?.weight ?? 0
-      weights.add(after - before, of: home.changeSet.device)
-      if changeSets[home.changeSet]?.isEmpty == true { emptied.append(home.changeSet) }
-      dropped.append(home)
+    var dropped: [EntryLocation] = []
+    for location in locations {
+      let before = changeSets[location.changeSet]?.weight ?? 0
+      guard changeSets[location.changeSet]?.drop(location.index) == true else { continue }
+      let after = changeSets[location.changeSet]?.weight ?? 0
+      weights.add(after - before, of: location.changeSet.device)
+      if changeSets[location.changeSet]?.isEmpty == true { emptied.append(location.changeSet) }
+      dropped.append(location)
     }
     var mutations = dropped.map {
       Mutation.remove(.store(store, .entry($0.changeSet, $0.index)))
@@ -219,16 +219,16 @@ struct ChangeSetLog {
     }
   }
 
-  mutating func restore(boxOf bytes: Int, to home: EntryHome) {
-    let before = changeSets[home.changeSet]?.weight ?? 0
-    changeSets[home.changeSet]?.restore(home.index, bytes: bytes)
-    let after = changeSets[home.changeSet]?.weight ?? 0
-    weights.add(after - before, of: home.changeSet.device)
+  mutating func restore(boxOf bytes: Int, to location: EntryLocation) {
+    let before = changeSets[location.changeSet]?.weight ?? 0
+    changeSets[location.changeSet]?.restore(location.index, bytes: bytes)
+    let after = changeSets[location.changeSet]?.weight ?? 0
+    weights.add(after - before, of: location.changeSet.device)
   }
 
   /// Returns the oldest entries over the limit.
-  mutating func quarantine(_ home: EntryHome) -> [EntryHome] {
-    quarantined.append(home)
+  mutating func quarantine(_ location: EntryLocation) -> [EntryLocation] {
+    quarantined.append(location)
     guard quarantined.count > Limits.quarantined else { return [] }
     let excess = quarantined.count - Limits.quarantined
     defer { quarantined.removeFirst(excess) }

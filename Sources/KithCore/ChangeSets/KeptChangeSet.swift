@@ -38,24 +38,24 @@ struct KeptChangeSet: Hashable, Sendable {
   var indices: [UInt32] { boxes.map(\.index) }
 
   /// - Complexity: O(log *n*) in the entries left.
-  func holds(_ index: UInt32) -> Bool { place(of: index).isThere }
+  func holds(_ index: UInt32) -> Bool { position(of: index).isThere }
 
   /// Returns whether the entry was there.
   mutating func drop(_ index: UInt32) -> Bool {
-    let (place, isThere) = place(of: index)
+    let (position, isThere) = position(of: index)
     guard isThere else { return false }
-    weight -= Int(boxes.remove(at: place).bytes) + Limits.overheadBytes
+    weight -= Int(boxes.remove(at: position).bytes) + Limits.overheadBytes
     return true
   }
 
   mutating func restore(_ index: UInt32, bytes: Int) {
-    let (place, isThere) = place(of: index)
+    let (position, isThere) = position(of: index)
     guard !isThere else { return }
-    boxes.insert(Box(index: index, bytes: UInt32(bytes)), at: place)
+    boxes.insert(Box(index: index, bytes: UInt32(bytes)), at: position)
     weight += bytes + Limits.overheadBytes
   }
 
-  private func place(of index: UInt32) -> (place: Int, isThere: Bool) {
+  private func position(of index: UInt32) -> (position: Int, isThere: Bool) {
     var (low, high) = (boxes.startIndex, boxes.endIndex)
     while low < high {
       let middle = (low + high) / 2

@@ -1,5 +1,5 @@
-/// The time that a device tells in its hello and in every `Have`.
-package struct ToldTime: Hashable, Sendable {
+/// A reading of a device's clock, sent in its hello and in every `Have`.
+package struct ClockReading: Hashable, Sendable {
   /// The device's generation and the time that it uses; the counter is zero.
   package var reading: HybridTime
   package var isSynchronised: Bool
@@ -19,7 +19,7 @@ struct TimeKeeper: Sendable {
     var isSynchronised: Bool
     /// Monotonic times: of ``aheadOfMonotonic``, and of the member's last message.
     var foundAt: UInt64
-    var heardAt: UInt64
+    var receivedAt: UInt64
   }
 
   enum Healing: Equatable {
@@ -27,7 +27,7 @@ struct TimeKeeper: Sendable {
     /// need new stamps.
     case setBack(milliseconds: Int64)
     case newGeneration(milliseconds: Int64)
-    /// The clock needs a new generation, but none is available now. Said once.
+    /// The clock needs a new generation, but none is available now. Reported once per process.
     case noneLeft
   }
 
@@ -64,7 +64,7 @@ struct TimeKeeper: Sendable {
     update(at: host)
   }
 
-  /// Takes in a member's time. A delayed message makes it seem earlier, so except in handshakes the
+  /// Notes a member's clock. A delayed message makes it seem earlier, so except in handshakes the
   /// latest time counts for a while.
   mutating func note(_ claim: Claim, of device: DeviceID, isHandshake: Bool) {
     var claim = claim
@@ -136,7 +136,7 @@ struct TimeKeeper: Sendable {
   private func isRecent(_ claim: Claim) -> Bool { Self.isRecent(claim, at: host) }
 
   private static func isRecent(_ claim: Claim, at host: Instant) -> Bool {
-    host.monotonicMilliseconds < claim.heardAt + Limits.claimMilliseconds
+    host.monotonicMilliseconds < claim.receivedAt + Limits.claimMilliseconds
   }
 
   private func time(of claim: Claim, at host: Instant) -> Int64 {
@@ -188,8 +188,8 @@ struct TimeKeeper: Sendable {
 
   // MARK: Generations
 
-  func told(at host: Instant) -> ToldTime {
-    ToldTime(
+  func clockReading(at host: Instant) -> ClockReading {
+    ClockReading(
       reading: HybridTime(
         generation: generation, milliseconds: time(at: host).now.wallMilliseconds),
       isSynchronised: isSynchronised)
@@ -199,29 +199,29 @@ struct TimeKeeper: Sendable {
 
   /// The latest generation that counts now, in O(*n*) in the claims.
   ///
-  /// Generations are rationed by date, so that no member uses them up: by the earliest of the
-  /// host's own clock and the times that members told lately. So neither a lying member nor an own
-  /// clock years ahead makes late generations count. If the own clock is impossible, the date is
-  /// the software's release.
+  /// Generations are limited by date, so that no member uses them up: by the earliest of the host's
+  /// own clock and the clocks that members sent lately. So neither a lying member nor an own clock
+  /// years ahead makes late generations count. If the own clock is impossible, the date is the
+  /// software's release.
   var generationLimit: UInt8 {
     let own = Int64(clamping: host.wallMilliseconds)
-    let told = claims.values.lazy.filter(isRecent).map { time(of: $0, at: host) }
+    let theirs = claims.values.lazy.filter(isRecent).map { time(of: $0, at: host) }
       .filter(Self.isPossible).min()
     let date =
       Self.isPossible(own)
-      ? UInt64(min(own, told ?? own)) : Software.releasedMilliseconds
+      ? UInt64(min(own, theirs ?? own)) : Software.releasedMilliseconds
     let since = date - min(date, Limits.generationsSince)
     return UInt8(clamping: 8 + since / Limits.generationMilliseconds)
   }
 
   /// Follows a member's generation. Returns whether this device's generation changed.
-  mutating func hear(generation told: UInt8) -> Bool {
-    guard told > generation, told <= generationLimit else { return false }
-    clock.witness(HybridTime(generation: told, milliseconds: 0))
+  mutating func follow(generation theirs: UInt8) -> Bool {
+    guard theirs > generation, theirs <= generationLimit else { return false }
+    clock.witness(HybridTime(generation: theirs, milliseconds: 0))
     return true
   }
 
-  /// Whether a reading may count: its generation is within the ration, and its time before 2200.
+  /// Whether a reading may count: its generation is within the limit, and its time before 2200.
   func counts(_ reading: HybridTime) -> Bool { reading.isPossible && countsGeneration(of: reading) }
 
   private func countsGeneration(of reading: HybridTime) -> Bool {
@@ -244,7 +244,7 @@ struct TimeKeeper: Sendable {
   }
 
   /// Decides on a batch by its latest publishing clock. A joiner checks its inviter's clocks only
-  /// against the ration of generations.
+  /// against the limit of generations.
   func judge(_ published: HybridTime, isInviters: Bool) -> OnBatch {
     guard isInviters ? !counts(published) : wait(for: published) != nil else { return .apply }
     guard countsGeneration(of: published) else { return .generationTooLate(published.generation) }
@@ -323,9 +323,9 @@ struct TimeKeeper: Sendable {
 }
 
 extension TimeKeeper.Claim {
-  init(_ told: ToldTime, foundAt: UInt64, heardAt: UInt64) {
+  init(_ theirs: ClockReading, foundAt: UInt64, receivedAt: UInt64) {
     self.init(
-      aheadOfMonotonic: Int64(clamping: told.reading.milliseconds) - Int64(clamping: foundAt),
-      isSynchronised: told.isSynchronised, foundAt: foundAt, heardAt: heardAt)
+      aheadOfMonotonic: Int64(clamping: theirs.reading.milliseconds) - Int64(clamping: foundAt),
+      isSynchronised: theirs.isSynchronised, foundAt: foundAt, receivedAt: receivedAt)
   }
 }

@@ -3,9 +3,9 @@ internal import KithCrypto
 /// When devices were last heard, and the addresses at which they may be met
 /// (`Docs/Protocol/discovery.md`, "Addresses"): at most ``Limits/addressesPerDevice`` of each.
 ///
-/// An address at which this device met the other comes first; told ones come after the first
-/// ``Limits/addressesBeforeHearsay``. So no member can displace all addresses at which a device was
-/// met, and a device that moved is found by told ones.
+/// An address at which this device met the other comes first; addresses from third devices come
+/// after the first ``Limits/addressesBeforeHearsay``. So no member can displace all addresses at
+/// which a device was met, and a device that moved is found by third devices' addresses.
 ///
 /// A peer can tell other addresses in every message. So changes are collected, and
 /// ``takeChanges(at:)`` gives them out at most once in ``Limits/addressesMilliseconds``.
@@ -17,11 +17,11 @@ struct Contacts {
     var handshake: Handshake?
   }
 
-  /// What a device told in its last handshake.
+  /// The data of a device's last handshake.
   struct Handshake {
     /// Its version of Kith; empty if unknown.
     var software: String
-    /// Its clock less ours.
+    /// The device's clock minus ours.
     var clockOffsetMilliseconds: Int64
     /// Nil for an older epoch than the current one.
     var epoch: EpochID?
@@ -46,7 +46,7 @@ struct Contacts {
     self.addresses = addresses
   }
 
-  /// Takes in the address at which this device met another.
+  /// Notes the address at which this device met another.
   mutating func meet(_ device: DeviceID, at address: String) -> Outcome {
     guard Limits.isAddress(address) else { return .known }
     let old = addresses[device] ?? []
@@ -55,15 +55,15 @@ struct Contacts {
       news: old.contains(address) ? [] : [address])
   }
 
-  /// Takes in addresses that a peer told. They are told on only if all fit; otherwise addresses
+  /// Merges addresses that a peer sent. They are passed on only if all fit; otherwise addresses
   /// would displace each other for ever.
-  mutating func learn(_ told: [String], of device: DeviceID) -> Outcome {
+  mutating func merge(_ received: [String], of device: DeviceID) -> Outcome {
     let old = addresses[device] ?? []
-    let added = told.filter { Limits.isAddress($0) && !old.contains($0) }
+    let added = received.filter { Limits.isAddress($0) && !old.contains($0) }
     let first = old.prefix(Limits.addressesBeforeHearsay)
-    let isRoom = old.count + added.count <= Limits.addressesPerDevice
+    let fits = old.count + added.count <= Limits.addressesPerDevice
     return keep(
-      first + added + old.dropFirst(first.count), of: device, news: isRoom ? added : [])
+      first + added + old.dropFirst(first.count), of: device, news: fits ? added : [])
   }
 
   private mutating func keep(
@@ -120,7 +120,7 @@ struct Contacts {
     }
   }
 
-  /// Notes a change until it is taken. Its news came on a session, which need not be told.
+  /// Notes a change until it is taken. Its news came on a session, on which it need not be sent.
   mutating func note(_ outcome: Outcome, of device: DeviceID, from source: SessionID) {
     guard case .changed(_, let news) = outcome else { return }
     changes[device, default: [:]].merge(
@@ -172,13 +172,13 @@ struct Contacts {
     at address: String, inviter: DeviceID, _ own: [String]
   ) -> [DeviceID: [String]] {
     var chosen: [DeviceID: [String]] = [:]
-    var room = Limits.joinAddressBytes
+    var remaining = Limits.joinAddressBytes
     let others = addresses.filter { $0.key != inviter }.sorted { $0.key < $1.key }
     for (device, known) in [(inviter, own)] + others.map({ ($0.key, $0.value) }) {
       let useful = Self.useful(known, at: address).prefix(Limits.addressesPerDevice)
       // Field numbers and lengths count too.
-      room -= useful.reduce(DeviceID.byteCount + 8) { $0 + $1.utf8.count + 3 }
-      guard room >= 0 else { break }
+      remaining -= useful.reduce(DeviceID.byteCount + 8) { $0 + $1.utf8.count + 3 }
+      guard remaining >= 0 else { break }
       if !useful.isEmpty { chosen[device] = Array(useful) }
     }
     return chosen

@@ -1,36 +1,36 @@
 internal import KithCrypto
 
-/// Words: taking in, making, comparing and passing on.
+/// Words: receiving, making, comparing and passing on.
 extension Coverage {
-  // MARK: Taking in
+  // MARK: Applying
 
-  /// Takes in words that a peer or a carrier brought. Checks the signatures of those that are later
-  /// than the kept ones. Returns false if one is invalid: nothing was taken in.
+  /// Applies words that a peer or a carrier brought. Checks the signatures of those that are later
+  /// than the kept ones. Returns false if one is invalid: nothing was applied.
   ///
   /// `digest` is that of the words which the peer keeps, from a full `Have`. If it differs from
   /// ours, although no word is under way, the peer is sent all words again.
-  mutating func hear(
+  mutating func receive(
     _ groups: [WordGroup], digest: Digest128? = nil, on session: SessionID? = nil, at now: UInt64,
     with repeater: InboundMessage.Repeater?
   ) -> Bool {
-    let heard = groups.flatMap { group in
+    let received = groups.flatMap { group in
       group.said.compactMap { said in
         members[said.device].map { Word(said, by: $0, content: group.content) }
       }
     }
-    let (new, account) = (heard.filter(isLater), account)
+    let (new, account) = (received.filter(isLater), account)
     let signed = values(new.count, by: 16, with: repeater) { new[$0].isSigned(in: account) }
     guard signed.allSatisfy(\.self) else { return false }
     for word in new { keep(word) }
     guard let session, let peer = peers[session] else { return true }
-    for word in heard where words[word.device]?.version == word.version {
-      peers[session]?.owed.remove(word.device)
+    for word in received where words[word.device]?.version == word.version {
+      peers[session]?.unsentWords.remove(word.device)
     }
-    if !heard.isEmpty { peers[session]?.movedAt = now }
+    if !received.isEmpty { peers[session]?.movedAt = now }
     if let digest, peer.isMember, digest != self.digest,
       now > peer.movedAt + Limits.wordQuietMilliseconds
     {
-      peers[session]?.owed = Set(words.keys)
+      peers[session]?.unsentWords = Set(words.keys)
       lacksTime = true
     }
     return true
@@ -44,7 +44,9 @@ extension Coverage {
   private mutating func keep(_ word: Word) {
     guard isLater(word) else { return }
     words[word.device] = word
-    for (session, peer) in peers where peer.isMember { peers[session]?.owed.insert(word.device) }
+    for (session, peer) in peers where peer.isMember {
+      peers[session]?.unsentWords.insert(word.device)
+    }
     lacksTime = true
     if word.device != device { count(word) }
   }
@@ -77,7 +79,7 @@ extension Coverage {
     if known[word.device]?.process != process {
       known[word.device] = Known(process: process)
       if let peer = peer(of: word.device), peer.process == process {
-        for store in peer.told.keys { recount(store, toldBy: peer) }
+        for store in peer.extents.keys { recount(store, from: peer) }
       }
     }
     for (store, said) in word.content.stores {
@@ -89,7 +91,7 @@ extension Coverage {
   /// Believes what a kept word says of stores that this device has, as far as this device covers it:
   /// of each store the entries, or all if the digests are equal.
   ///
-  /// During a session with another process of the device, only as far as that one told it, too.
+  /// During a session with another process of the device, only as far as that process sent it, too.
   mutating func match(_ word: Word) {
     for store in word.content.stores.keys { match(word, in: store) }
   }
@@ -100,18 +102,18 @@ extension Coverage {
     let other = peer(of: device).flatMap { $0.process == process ? nil : $0 }
     if let other {
       known[device]?.stores[store, default: Extent()].isBelow =
-        said.isBelow || other.told[store]?.isBelow == true
+        said.isBelow || other.extents[store]?.isBelow == true
     }
     guard let own = own[store] else { return }
     var vector = own.extent.vector
     if said.digest != own.digest { vector = vector.limited(by: said.latest) }
-    if let other { vector = vector.limited(by: other.told[store]?.vector ?? [:]) }
+    if let other { vector = vector.limited(by: other.extents[store]?.vector ?? [:]) }
     add(vector, of: store, to: device)
   }
 
-  /// The session with a member that told a whole vector.
+  /// The session with a member that sent a whole vector.
   func peer(of device: DeviceID) -> Peer? {
-    peers.values.first { $0.device == device && $0.isMember && !$0.told.isEmpty }
+    peers.values.first { $0.device == device && $0.isMember && !$0.extents.isEmpty }
   }
 
   // MARK: When
@@ -134,35 +136,35 @@ extension Coverage {
   /// Compares words with the own stores, makes this device's word, and returns the words for peers.
   ///
   /// `stores` are the own stores. `isNews`: more may be known now.
-  mutating func pass(
+  mutating func passOnWords(
     at now: Instant, isOpen: (SessionID) -> Bool, stores: some Collection<StoreIdentifier>,
     own: (StoreIdentifier) -> Own?
-  ) -> (tellings: [Telling], isNews: Bool) {
+  ) -> (outbound: [OutboundWords], isNews: Bool) {
     passesAt = nil
     let isNews = look(at: stores, own)
-    say(at: now)
+    makeWord(at: now)
     lacksTime = false
-    var tellings: [Telling] = []
+    var outbound: [OutboundWords] = []
     for session in peers.keys.sorted() {
-      guard let peer = peers[session], !peer.owed.isEmpty else { continue }
+      guard let peer = peers[session], !peer.unsentWords.isEmpty else { continue }
       guard isOpen(session) else {
         lacksTime = true
         continue
       }
       // A process need not be sent its own.
-      let words = peer.owed.compactMap { self.words[$0] }.filter {
+      let words = peer.unsentWords.compactMap { self.words[$0] }.filter {
         $0.version.process != peer.process
       }
-      peers[session]?.owed = []
+      peers[session]?.unsentWords = []
       guard !words.isEmpty else { continue }
       peers[session]?.movedAt = now.monotonicMilliseconds
-      tellings.append(Telling(session: session, words: WordGroup.groups(of: words)))
+      outbound.append(OutboundWords(session: session, words: WordGroup.groups(of: words)))
     }
-    return (tellings, isNews)
+    return (outbound, isNews)
   }
 
-  /// Compares words, and what sessions told, with the own stores that changed. Returns whether any
-  /// did.
+  /// Compares words, and the coverage that sessions sent, with the own stores that changed. Returns
+  /// whether any did.
   @discardableResult
   mutating func look(
     at stores: some Collection<StoreIdentifier>, _ own: (StoreIdentifier) -> Own?
@@ -171,31 +173,31 @@ extension Coverage {
     changedStores = []
     guard !changed.isEmpty else { return false }
     for store in changed { self.own[store] = own(store) }
-    for peer in peers.values { for store in changed { recount(store, toldBy: peer) } }
+    for peer in peers.values { for store in changed { recount(store, from: peer) } }
     for word in words.values where word.device != device { match(word) }
     return true
   }
 
-  /// Makes this device's word, if it covers other than its word says and it is time.
+  /// Makes this device's word if its coverage differs from its last word and a word is due.
   ///
-  /// `isFirst`: in any case, since the process said nothing yet, and is about to send its first
+  /// `isFirst`: in any case, since the process made no word yet, and is about to send its first
   /// `Have`. `isPaced`: less often the more members there are.
-  mutating func say(at now: Instant, isFirst: Bool = false, isPaced: Bool = true) {
+  mutating func makeWord(at now: Instant, isFirst: Bool = false, isPaced: Bool = true) {
     let (kept, content) = (words[device], content())
     guard kept?.content != content || isFirst else { return }
-    if let lastSaid {
+    if let lastWord {
       // Two running copies of a device would answer each other without end.
       let isOwn = kept?.version.process == process
       let pace = isOwn ? (isPaced ? self.pace : 0) : Limits.haveIntervalMilliseconds
-      guard now.monotonicMilliseconds >= lastSaid.at + pace else {
-        passesAt = min(passesAt ?? .max, lastSaid.at + pace)
+      guard now.monotonicMilliseconds >= lastWord.at + pace else {
+        passesAt = min(passesAt ?? .max, lastWord.at + pace)
         return
       }
     }
-    let last = max(lastSaid?.number ?? 0, kept?.version.number ?? 0)
+    let last = max(lastWord?.number ?? 0, kept?.version.number ?? 0)
     let number = max(now.wallMilliseconds, last + 1)
     guard number <= Word.lastNumber else { return }
-    lastSaid = (number, now.monotonicMilliseconds)
+    lastWord = (number, now.monotonicMilliseconds)
     let version = Word.Version(number: number, process: process)
     keep(Word(content, version: version, account: account, keys: keys))
   }
@@ -222,14 +224,14 @@ extension Coverage {
 
   /// The words' parts of a full `Have`: the first time on a session this device's own, and the
   /// digest of those kept. None if the peer is not a member.
-  mutating func introduce(
+  mutating func wordsForHave(
     on session: SessionID, at now: Instant
   ) -> (words: [WordGroup], digest: Digest128?) {
     guard let peer = peers[session], peer.isMember else { return ([], nil) }
-    if lastSaid == nil { say(at: now, isFirst: true) }
+    if lastWord == nil { makeWord(at: now, isFirst: true) }
     guard !peer.isIntroduced, let word = words[device] else { return ([], digest) }
     peers[session]?.isIntroduced = true
-    peers[session]?.owed.remove(word.device)
+    peers[session]?.unsentWords.remove(word.device)
     return (WordGroup.groups(of: [word]), digest)
   }
 }

@@ -2,14 +2,14 @@ internal import KithCrypto
 
 /// Which device covers which change sets, as far as this device knows it. Nothing of it is stored.
 ///
-/// A peer tells its own vectors in its session. For all others, each device makes a signed **word**
+/// A peer sends its own vectors in its session. For all others, each device makes a signed **word**
 /// of what it covers of all its stores, and devices pass words on (`Docs/Protocol/words.md`;
 /// `Docs/Decisions/overlay.md`).
 /// - Of each device the latest word is kept.
-/// - A running process's vectors only rise, so all that it told adds up. A word or a session of
-///   another process replaces it: that process may run on an old copy.
-/// - While the latest word is of another process than the one at a session's other end, only what
-///   both tell counts.
+/// - The vectors of a running process only rise, so all that it sent is merged. A word or a session
+///   of another process replaces it: that process may run on an old copy.
+/// - While the latest word is of another process than the one at a session's other end, only the
+///   coverage that both state counts.
 ///
 /// Numbers named `…At` are monotonic milliseconds.
 struct Coverage {
@@ -20,7 +20,7 @@ struct Coverage {
     var isBelow = false
   }
 
-  /// The coverage that one process of a device told.
+  /// The coverage that one process of a device sent.
   struct Known {
     var process: UInt64
     var stores: [StoreIdentifier: Extent] = [:]
@@ -32,10 +32,10 @@ struct Coverage {
     let process: UInt64
     /// Only members get words.
     let isMember: Bool
-    /// The coverage that it told of itself; none before its first whole vector.
-    var told: [StoreIdentifier: Extent] = [:]
+    /// The coverage that it sent of itself; none before its first whole vector.
+    var extents: [StoreIdentifier: Extent] = [:]
     /// Devices whose kept words are later than those that the session had.
-    var owed: Set<DeviceID>
+    var unsentWords: Set<DeviceID>
     /// When words last went either way.
     var movedAt: UInt64 = 0
     /// Whether it was sent this device's own word.
@@ -51,7 +51,7 @@ struct Coverage {
   }
 
   /// Words for one peer.
-  struct Telling {
+  struct OutboundWords {
     let session: SessionID
     let words: [WordGroup]
   }
@@ -69,7 +69,7 @@ struct Coverage {
   var own: [StoreIdentifier: Own] = [:]
   var changedStores: Set<StoreIdentifier> = []
   /// This process's last word.
-  var lastSaid: (number: UInt64, at: UInt64)?
+  var lastWord: (number: UInt64, at: UInt64)?
   /// Whether there is something to look at, for which no time is set.
   var lacksTime = false
   var passesAt: UInt64?
@@ -121,7 +121,8 @@ struct Coverage {
     _ session: SessionID, with device: DeviceID, process: UInt64, isMember: Bool
   ) {
     peers[session] = Peer(
-      device: device, process: process, isMember: isMember, owed: isMember ? Set(words.keys) : [])
+      device: device, process: process, isMember: isMember,
+      unsentWords: isMember ? Set(words.keys) : [])
     lacksTime = true
   }
 
@@ -134,19 +135,19 @@ struct Coverage {
     }
   }
 
-  /// Takes in what a peer covers of a store, as its session told it: all of it if `isWhole`, since
-  /// the peer may have been restored and cover less. Chains that are not known here count once
-  /// they are: others may be invented.
-  mutating func hear(
+  /// Notes a peer's coverage of a store, as its session sent it: all of it if `isWhole`, since the
+  /// peer may have been restored and cover less. Chains that are not known here count once they
+  /// are: others may be invented.
+  mutating func receive(
     _ extent: Extent, of store: StoreIdentifier, isWhole: Bool, on session: SessionID,
     isKnown: (ChainID) -> Bool
   ) {
-    guard let peer = peers[session], isWhole || !peer.told.isEmpty else { return }
-    peers[session]?.told[store] = extent
-    if known[peer.device].map({ peer.told.isEmpty && $0.process != peer.process }) ?? true {
+    guard let peer = peers[session], isWhole || !peer.extents.isEmpty else { return }
+    peers[session]?.extents[store] = extent
+    if known[peer.device].map({ peer.extents.isEmpty && $0.process != peer.process }) ?? true {
       known[peer.device] = Known(process: peer.process)
     }
-    // Otherwise a later word is of another process: what both tell counts.
+    // Otherwise a later word is of another process: the coverage that both state counts.
     guard known[peer.device]?.process == peer.process else {
       if let word = words[peer.device] { match(word, in: store) }
       return
@@ -156,12 +157,12 @@ struct Coverage {
     known[peer.device]?.stores[store]?.isBelow = extent.isBelow
   }
 
-  /// Believes what a session told, of the chains that this device covers part of.
-  mutating func recount(_ store: StoreIdentifier, toldBy peer: Peer) {
-    guard known[peer.device]?.process == peer.process, let told = peer.told[store],
+  /// Believes the coverage that a session sent, of the chains that this device covers part of.
+  mutating func recount(_ store: StoreIdentifier, from peer: Peer) {
+    guard known[peer.device]?.process == peer.process, let extent = peer.extents[store],
       let own = own[store]
     else { return }
-    let vector = told.vector.filter { own.extent.vector[$0.key] != nil }
+    let vector = extent.vector.filter { own.extent.vector[$0.key] != nil }
     add(vector == own.extent.vector ? own.extent.vector : vector, of: store, to: peer.device)
   }
 
@@ -185,7 +186,7 @@ struct Coverage {
 
   /// For checkers: the process of a device's session, and those of its latest word and of what is
   /// believed, too.
-  func heardProcesses(of device: DeviceID) -> (session: UInt64?, all: Set<UInt64>) {
+  func knownProcesses(of device: DeviceID) -> (session: UInt64?, all: Set<UInt64>) {
     let session = peer(of: device)?.process
     let all = [session, words[device]?.version.process, known[device]?.process]
     return (session, Set(all.compactMap(\.self)))
@@ -211,7 +212,7 @@ struct Coverage {
   /// Whether there is no other member.
   var isAlone: Bool { members.values.allSatisfy { $0 == device } }
 
-  /// Whether each other member is known to be below the horizon, so that none can say what was
+  /// Whether each other member is known to be below the horizon, so that none can know what was
   /// removed.
   func areOthersBelow(in store: StoreIdentifier) -> Bool {
     members.values.allSatisfy {
@@ -258,7 +259,7 @@ struct Coverage {
   // MARK: Left behind
 
   /// A store's vector has changed.
-  mutating func rise(_ store: StoreIdentifier, at now: UInt64) {
+  mutating func noteRise(of store: StoreIdentifier, at now: UInt64) {
     roseAt[store] = now
     changedStores.insert(store)
     lacksTime = true
@@ -267,7 +268,7 @@ struct Coverage {
   /// Looks at intervals for members left behind: the overlay may have come apart.
   ///
   /// - Returns: The members, by id, if they are others than before; otherwise nil.
-  mutating func lookForLeftBehind(
+  mutating func findLeftBehind(
     at now: UInt64, connected: Set<DeviceID>, vectors: () -> [StoreIdentifier: [ChainID: UInt64]]
   ) -> [DeviceID]? {
     guard now >= nextLookAt else { return nil }

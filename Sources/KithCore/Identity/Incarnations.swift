@@ -3,7 +3,7 @@ internal import KithCrypto
 /// The incarnations under which this device publishes. It takes a new one whenever its database may
 /// not know all of its chain: if it is new, was copied or restored, or lost data of its own.
 struct Incarnations: Sendable {
-  enum OnTake: Equatable {
+  enum OnRenewal: Equatable {
     case first
     case another
     /// All are used up: the device publishes no more (`Docs/Protocol.md`, "Copies").
@@ -16,8 +16,8 @@ struct Incarnations: Sendable {
 
   init(current: Incarnation? = nil) { self.current = current }
 
-  /// Takes a random one; `used` are those with chains in the stores.
-  mutating func take(_ fresh: Incarnation, used: Set<Incarnation>) -> OnTake {
+  /// Replaces the current one by a random one; `used` are those with chains in the stores.
+  mutating func renew(_ fresh: Incarnation, used: Set<Incarnation>) -> OnRenewal {
     let isFirst = current == nil
     current = fresh
     if areSpent(used) { return .noneLeft }
@@ -31,7 +31,7 @@ struct Incarnations: Sendable {
 
   /// This device dialled itself. Returns whether the other process is that of a copy, which each
   /// counts once because it may connect again.
-  mutating func meetsClone(_ other: ProcessID, as own: ProcessID) -> Bool {
+  mutating func noteClone(_ other: ProcessID, as own: ProcessID) -> Bool {
     other != own && clones.count < Limits.incarnations && clones.insert(other).inserted
   }
 }

@@ -18,8 +18,8 @@ struct BatchAssembly {
   /// Bytes kept of the batch, by author.
   private(set) var weights = AuthorWeights()
 
-  /// Adds a part. `room` bounds the batch; nil: it is not wanted.
-  mutating func add(_ part: BatchPart, size: Int, keeping room: BatchRoom?) -> OnPart {
+  /// Adds a part. `bounds` limit the batch; nil: it is not wanted.
+  mutating func add(_ part: BatchPart, size: Int, within bounds: BatchBounds?) -> OnPart {
     var batch = self.batch.take() ?? Batch(store: part.store, answers: part.answers)
     bytes += size
     guard batch.store == part.store, bytes <= Limits.batchBytes else { return .violation }
@@ -27,32 +27,32 @@ struct BatchAssembly {
     batch.isUnfinished = part.isUnfinished
     batch.covers += part.covers
     batch.horizon = max(batch.horizon, part.horizon)
-    if let room {
-      for checked in part.changeSets { collect(checked, into: &batch, keeping: room) }
+    if let bounds {
+      for checked in part.changeSets { collect(checked, into: &batch, within: bounds) }
     } else {
       // Later parts do not count without this one.
-      taint.isTotal = true
+      taint.isOfAllChains = true
     }
     if part.hasMore {
       self.batch = batch
       return .more
     }
     defer { self = BatchAssembly() }
-    return room == nil ? .unwanted : .whole(batch, taint)
+    return bounds == nil ? .unwanted : .whole(batch, taint)
   }
 
   private mutating func collect(
-    _ checked: CheckedChangeSet, into batch: inout Batch, keeping room: BatchRoom
+    _ checked: CheckedChangeSet, into batch: inout Batch, within bounds: BatchBounds
   ) {
     switch checked {
     case .sound(let changeSet):
       let author = changeSet.reference.device
-      switch room.judge(changeSet, beside: weights) {
+      switch bounds.judge(changeSet, beside: weights) {
       case .keep:
         // Above a piece's bytes, which honest batches have at most, judging opens the rest.
-        let mayBeOpen = bytes + room.elsewhereBytes <= Limits.pieceBytes
+        let mayBeOpen = bytes + bounds.elsewhereBytes <= Limits.pieceBytes
         batch.changeSets.append(mayBeOpen ? changeSet : changeSet.sealed)
-        if author != room.own { weights.add(changeSet.weight, of: author) }
+        if author != bounds.own { weights.add(changeSet.weight, of: author) }
       case .drop: break
       case .cannotJudge:
         taint.chains.insert(changeSet.header.chain)
@@ -73,7 +73,7 @@ struct BatchAssembly {
 
 /// Bounds an unfinished batch by the limit for one author, and all batches under way by the limit
 /// for all authors.
-struct BatchRoom {
+struct BatchBounds {
   enum Judgement {
     case keep
     /// Its author is revoked.
@@ -105,21 +105,21 @@ struct BatchRoom {
 /// Chains of a batch that do not count: a part was rejected or cannot be judged yet.
 struct Taint {
   /// Whether no chain counts: a part was dropped unread, or too many chains are tainted.
-  var isTotal = false
+  var isOfAllChains = false
   var chains: Set<ChainID> = []
   var rejected = 0
   var isUnjudged = false
   /// Authors over their limit.
   var overLimit: Set<DeviceID> = []
 
-  func covers(_ chain: ChainID) -> Bool { isTotal || chains.contains(chain) }
+  func contains(_ chain: ChainID) -> Bool { isOfAllChains || chains.contains(chain) }
 
   /// Adds an answer's earlier taint, without the rejections and excess already reported.
   mutating func follow(_ earlier: Taint) {
-    isTotal = isTotal || earlier.isTotal
+    isOfAllChains = isOfAllChains || earlier.isOfAllChains
     chains.formUnion(earlier.chains)
     // A peer may send pieces without end.
-    if chains.count > Limits.taintedChains { (isTotal, chains) = (true, []) }
+    if chains.count > Limits.taintedChains { (isOfAllChains, chains) = (true, []) }
     isUnjudged = isUnjudged || earlier.isUnjudged
   }
 }

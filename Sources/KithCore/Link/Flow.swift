@@ -2,24 +2,24 @@
 /// (`Docs/Decisions/batches-and-covers.md`).
 struct Flow {
   private var isWritable = true
-  /// Bytes of batches sent since the network last had room.
+  /// Bytes of batches sent since the network was last drained.
   private var bytesUnderWay = 0
-  /// Whether the network was asked to report room.
-  private var awaitsRoom = false
+  /// Whether the network was asked to report that it is drained.
+  private var awaitsDrain = false
 
-  var takesMore: Bool { isWritable && !awaitsRoom }
+  var takesMore: Bool { isWritable && !awaitsDrain }
 
   mutating func set(isWritable: Bool) { self.isWritable = isWritable }
 
   /// Few of the bytes under way are left.
-  mutating func makeRoom() { (bytesUnderWay, awaitsRoom) = (0, false) }
+  mutating func noteDrained() { (bytesUnderWay, awaitsDrain) = (0, false) }
 
-  /// Counts a sent batch. Returns whether to ask the network to report room: after many bytes, or
-  /// an unfinished piece.
+  /// Counts a sent batch. Returns whether to ask the network to report that it is drained: after
+  /// many bytes, or an unfinished piece.
   mutating func sent(_ bytes: Int, isUnfinished: Bool = false) -> Bool {
     bytesUnderWay += bytes
-    guard !awaitsRoom, isUnfinished || bytesUnderWay >= Limits.bytesUnderWay else { return false }
-    awaitsRoom = true
+    guard !awaitsDrain, isUnfinished || bytesUnderWay >= Limits.bytesUnderWay else { return false }
+    awaitsDrain = true
     return true
   }
 }

@@ -7,7 +7,7 @@ extension Link {
 
   struct Piece {
     var batch: StoredBatch
-    var asksForRoom: Bool
+    var asksForDrain: Bool
   }
 
   /// The answer to a `Have`.
@@ -23,19 +23,19 @@ extension Link {
   }
 
   /// Answers with the change sets above the peer's vector, in pieces. `digest`: our state's, if
-  /// vectors are equal and the peer told its own. `isExpected`: they may differ, since removals were
-  /// forgotten.
+  /// vectors are equal and the peer sent its own. `isExpected`: they may differ, since removals
+  /// were forgotten.
   mutating func answer(
     _ theirs: StoreHave, number: UInt64, from log: ChangeSetLog, digest: Digest256?,
     isExpected: Bool = false, pieceBytes: Int
   ) -> OnAsk {
     guard takesMore else {
-      owe(theirs, number: number)
+      queueAnswer(theirs, number: number)
       return .waits
     }
     // A waiting peer gets even an empty answer.
     let evenEmpty = !self[theirs.store].isAnswered || theirs.isAwaited
-    self[theirs.store].owed = nil
+    self[theirs.store].pending = nil
     let differs = digest != nil && digest != theirs.digest
     var answer = Answer(
       store: theirs.store, number: number, isEverything: differs, above: theirs.vector)
@@ -49,7 +49,7 @@ extension Link {
     return .everything(piece, isNews: isNews)
   }
 
-  /// Takes an answer's next piece, and owes the rest.
+  /// Takes an answer's next piece, and queues the rest.
   mutating func piece(
     of answer: Answer, from log: ChangeSetLog, bytes: Int, evenEmpty: Bool
   ) -> Piece? {
@@ -57,21 +57,21 @@ extension Link {
     let batch = rest.nextPiece(of: log, bytes: bytes)
     guard evenEmpty || !batch.isEmpty || !answer.sent.isEmpty else { return nil }
     if answer.number > 0 { self[answer.store].isAnswered = true }
-    self[answer.store].owed = batch.isUnfinished ? .rest(rest) : nil
+    self[answer.store].pending = batch.isUnfinished ? .rest(rest) : nil
     return Piece(
-      batch: batch, asksForRoom: flow.sent(batch.byteCount, isUnfinished: batch.isUnfinished))
+      batch: batch, asksForDrain: flow.sent(batch.byteCount, isUnfinished: batch.isUnfinished))
   }
 
   /// Replaces the peer's earlier question. An unfinished answer goes on, since its pieces may be on
   /// their way and are not sent again.
-  private mutating func owe(_ theirs: StoreHave, number: UInt64) {
-    guard case .rest(var answer)? = self[theirs.store].owed else {
-      self[theirs.store].owed = .asked(theirs, number: number)
+  private mutating func queueAnswer(_ theirs: StoreHave, number: UInt64) {
+    guard case .rest(var answer)? = self[theirs.store].pending else {
+      self[theirs.store].pending = .asked(theirs, number: number)
       return
     }
     answer.number = number
     answer.raise(to: theirs.vector)
-    self[theirs.store].owed = .rest(answer)
+    self[theirs.store].pending = .rest(answer)
   }
 
   // MARK: Pushes
@@ -80,17 +80,17 @@ extension Link {
     /// The peer has it, or does not exchange the store.
     case nothing
     case send
-    /// Left out: the store is owed.
-    case owed
+    /// Not sent now: the store is queued.
+    case queued
   }
 
-  /// Pushes to a peer whose first `Have` was answered. If `isInPieces`, owes the store instead.
+  /// Pushes to a peer whose first `Have` was answered. If `isInPieces`, queues the store instead.
   mutating func push(_ batch: Batch, isInPieces: Bool) -> OnPush {
     let exchange = self[batch.store]
     guard isExchanging, exchange.isAnswered, !exchange.isMismatched else { return .nothing }
     guard takesMore, !isInPieces else {
-      oweMissed(batch.store)
-      return .owed
+      queueMissed(batch.store)
+      return .queued
     }
     let isKnown =
       batch.changeSets.allSatisfy {
@@ -99,40 +99,40 @@ extension Link {
     return isKnown ? .nothing : .send
   }
 
-  private mutating func oweMissed(_ store: StoreIdentifier) {
-    if self[store].owed == nil { self[store].owed = .missed }
+  private mutating func queueMissed(_ store: StoreIdentifier) {
+    if self[store].pending == nil { self[store].pending = .missed }
   }
 
-  /// Called after carrying over, when covers are sent again. Owes everything above the peer's
-  /// vector, even parts sent before. Returns whether it does.
-  mutating func oweAgain(_ store: StoreIdentifier) -> Bool {
+  /// Called after carrying over, when covers are sent again. Queues everything above the peer's
+  /// vector, even parts sent before. Returns whether it did.
+  mutating func queueAgain(_ store: StoreIdentifier) -> Bool {
     guard isExchanging, self[store].isAnswered else { return false }
-    if case .rest(let answer)? = self[store].owed {
-      self[store].owed = .rest(
+    if case .rest(let answer)? = self[store].pending {
+      self[store].pending = .rest(
         Answer(
           store: store, number: answer.number, isEverything: answer.isEverything,
           above: self[store].vector))
     }
-    oweMissed(store)
+    queueMissed(store)
     return true
   }
 
-  // MARK: Owed data
+  // MARK: Pending data
 
   enum Due {
     case answer(StoreHave, number: UInt64)
     case piece(Answer)
   }
 
-  /// Takes the next owed data above the peer's coverage: answers before pushes, by store. Nil if
+  /// Takes the next pending data above the peer's coverage: answers before pushes, by store. Nil if
   /// there is none, or the session takes no more.
   mutating func nextDue() -> Due? {
-    while takesMore, let store = nextOwed {
-      guard let owed = self[store].owed else { return nil }
-      self[store].owed = nil
+    while takesMore, let store = nextPending {
+      guard let pending = self[store].pending else { return nil }
+      self[store].pending = nil
       if self[store].isMismatched { continue }
       let known = self[store].vector
-      switch owed {
+      switch pending {
       case .asked(var theirs, let number):
         let vector = theirs.vector.merging(known, uniquingKeysWith: max)
         if vector != theirs.vector {
@@ -149,10 +149,10 @@ extension Link {
     return nil
   }
 
-  private var nextOwed: StoreIdentifier? {
+  private var nextPending: StoreIdentifier? {
     var (asked, missed): (StoreIdentifier?, StoreIdentifier?)
     for (store, exchange) in stores {
-      switch exchange.owed {
+      switch exchange.pending {
       case nil: break
       case .missed: missed = min(missed ?? store, store)
       case .asked, .rest: asked = min(asked ?? store, store)

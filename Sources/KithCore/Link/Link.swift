@@ -21,14 +21,14 @@ struct Link {
   let peer: SessionPeer
   let openedAt: UInt64
   private(set) var state: State
-  /// Its clock less ours, when it last told it.
+  /// The peer's clock minus ours, as last received.
   var clockOffsetMilliseconds: Int64
   /// Of the last `Have` that asked.
   private var haveNumber: UInt64 = 0
-  /// When the next full `Have` is due, by the monotonic clock; if the clocks differ, when to tell
-  /// the time again.
+  /// When the next full `Have` is due, by the monotonic clock; if the clocks differ, when to send
+  /// the clock again.
   private var dueAt: UInt64 = .max
-  /// Repetitions of all records, for a peer that could not judge something.
+  /// How often all records were sent again because the peer could not validate something.
   private var recordsSentAgain = 0
   var stores: [StoreIdentifier: StoreExchange] = [:]
   var flow = Flow()
@@ -73,8 +73,8 @@ struct Link {
 
   var isInviter: Bool { if case .inviter = state { true } else { false } }
 
-  /// True for members that may exchange stores.
-  var isToldTime: Bool {
+  /// Whether the peer is sent this device's clock: a member that may exchange stores.
+  var getsClock: Bool {
     switch state {
     case .clocksDiffer, .exchanging, .inviter: true
     case .stranger, .membershipOnly, .joiner: false
@@ -85,7 +85,7 @@ struct Link {
   mutating func recognise(_ device: DeviceID) -> Bool {
     guard case .stranger(let stranger) = state else { return false }
     state = peer.isMembershipOnly ? .membershipOnly(device) : .clocksDiffer(device)
-    return stranger.isOwedRecords
+    return stranger.lacksRecords
   }
 
   enum OnClock {
@@ -97,7 +97,7 @@ struct Link {
     case end
   }
 
-  /// Called after the handshake, and whenever the peer tells the time.
+  /// Called after the handshake, and whenever the peer sends its clock.
   mutating func judge(clocksAgree: Bool) -> OnClock {
     switch state {
     case .clocksDiffer(let device):
@@ -115,8 +115,8 @@ struct Link {
     case nothing
     /// The session is a day old.
     case end
-    /// The clocks differ: tell the time again.
-    case tellTime
+    /// The clocks differ: send the clock again.
+    case sendClock
     /// Send a full `Have`.
     case ask
   }
@@ -124,15 +124,15 @@ struct Link {
   func due(at now: UInt64) -> OnTime {
     if now >= openedAt + Limits.sessionMilliseconds { return .end }
     guard now >= dueAt else { return .nothing }
-    if case .clocksDiffer = state { return .tellTime }
+    if case .clocksDiffer = state { return .sendClock }
     return .ask
   }
 
   /// When something is due next, by the monotonic clock.
   var wakeAt: UInt64 { min(dueAt, openedAt + Limits.sessionMilliseconds) }
 
-  /// Schedules telling the time again.
-  mutating func toldTime(at now: UInt64) { dueAt = now + Limits.haveIntervalMilliseconds }
+  /// The clock was sent; schedules sending it again.
+  mutating func noteClockSent(at now: UInt64) { dueAt = now + Limits.haveIntervalMilliseconds }
 
   // MARK: Asking
 
@@ -143,8 +143,8 @@ struct Link {
     return haveNumber
   }
 
-  /// Counts a repetition of all records, for a member that cannot judge something; false over the
-  /// limit.
+  /// Counts that all records are sent again, because a member cannot validate something; false over
+  /// the limit.
   mutating func maySendRecordsAgain() -> Bool {
     recordsSentAgain += 1
     return recordsSentAgain <= Limits.recordsSentAgain
@@ -154,15 +154,15 @@ struct Link {
 // MARK: Batches
 
 extension Link {
-  /// Takes a part of a batch. `room` bounds it; nil: the store is unknown.
+  /// Adds a part of a batch. `bounds` limit it; nil: the store is unknown.
   mutating func receive(
-    _ part: BatchPart, size: Int, keeping room: BatchRoom?
+    _ part: BatchPart, size: Int, within bounds: BatchBounds?
   ) -> BatchAssembly.OnPart {
-    assembly.add(part, size: size, keeping: self[part.store].isMismatched ? nil : room)
+    assembly.add(part, size: size, within: self[part.store].isMismatched ? nil : bounds)
   }
 
   /// Bytes of batches not yet applied.
-  var bytesHeld: Int { assembly.weights.total }
+  var bufferedBytes: Int { assembly.weights.total }
 }
 
 // MARK: Strangers
@@ -173,7 +173,7 @@ extension Link {
     /// Certificates that may be part of the proof.
     fileprivate var proof: [CheckedRecord] = []
     /// Whether it lacks records for members.
-    fileprivate var isOwedRecords = false
+    fileprivate var lacksRecords = false
   }
 
   enum OnRecords {
@@ -204,7 +204,7 @@ extension Link {
   /// There are records for members. Returns whether the peer is one.
   mutating func mayBeSentRecords() -> Bool {
     guard case .stranger(var stranger) = state else { return true }
-    stranger.isOwedRecords = true
+    stranger.lacksRecords = true
     state = .stranger(stranger)
     return false
   }

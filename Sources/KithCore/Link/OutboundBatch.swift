@@ -6,7 +6,7 @@ enum OutboundBatch {
   case stored(StoredBatch)
 
   init(_ batch: Batch, from log: ChangeSetLog?) {
-    guard batch.weight > Limits.heldBatchBytes, let log else {
+    guard batch.weight > Limits.readyBatchBytes, let log else {
       self = .ready(batch.messages())
       return
     }

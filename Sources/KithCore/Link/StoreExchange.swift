@@ -13,7 +13,7 @@ struct StoreExchange {
   }
 
   /// Data for the peer once the session takes more.
-  enum Owed {
+  enum Pending {
     /// Change sets whose pushes were left out.
     case missed
     /// An answer that has not begun.
@@ -30,21 +30,21 @@ struct StoreExchange {
 
   private var pull = Pull.awaited
   private(set) var unfinished: Unfinished?
-  /// The coverage that the peer told.
+  /// The peer's coverage, as last received.
   var vector: [ChainID: UInt64] = [:]
-  /// Whether the peer told that it is below its horizon.
+  /// Whether the peer is below its horizon, as last received.
   var isBelow = false
-  /// Whether digests of equal vectors were told in this session.
+  /// Whether digests of equal vectors were exchanged in this session.
   private(set) var isCompared = false
-  /// ``StoreReplica/revision`` when the peer was last told the digest; nil if vectors differed.
-  private(set) var toldRevision: UInt64?
+  /// ``StoreReplica/revision`` when the digest was last sent to the peer; nil if vectors differed.
+  private(set) var sentRevision: UInt64?
   /// Whether the peer's first `Have` was answered, so it gets pushes.
   var isAnswered = false
   /// Whether the policies differ, so nothing is exchanged.
   var isMismatched = false
   /// Whether a divergence was reported.
   var hasDiverged = false
-  var owed: Owed?
+  var pending: Pending?
 
   /// Whether an answer was applied.
   var isPulled: Bool { pull != .awaited }
@@ -52,13 +52,13 @@ struct StoreExchange {
   /// Whether no answer was applied, or the last one was not judged whole.
   var isAwaited: Bool { pull != .judged }
 
-  /// The peer is told the digest. `revision` is nil if vectors differ.
-  mutating func tell(_ revision: UInt64?) {
-    toldRevision = revision
+  /// The digest was sent to the peer. `revision` is nil if vectors differ.
+  mutating func noteDigestSent(_ revision: UInt64?) {
+    sentRevision = revision
     isCompared = isCompared || revision != nil
   }
 
-  /// The peer told the digest of an equal vector.
+  /// The peer sent the digest of an equal vector.
   mutating func noteCompared() { isCompared = true }
 
   /// `taint` and `isNews` include earlier pieces; only the last piece answers.
@@ -83,7 +83,7 @@ extension Link {
   /// Whether both sides have the same policy for a store.
   enum OnPolicy {
     case same
-    /// The same again: request the store.
+    /// The policies are the same again: request the store.
     case sameAgain
     /// `isNews`: they did not differ before.
     case differs(isNews: Bool)
@@ -98,10 +98,10 @@ extension Link {
 
   /// Notes the peer's coverage; over the limit, only of chains known here.
   mutating func note(
-    _ told: [ChainID: UInt64], of store: StoreIdentifier, isWhole: Bool,
+    _ received: [ChainID: UInt64], of store: StoreIdentifier, isWhole: Bool,
     knowing isKnown: (ChainID) -> Bool
   ) {
-    var vector = told
+    var vector = received
     if !isWhole { vector.merge(self[store].vector, uniquingKeysWith: max) }
     let others = stores.reduce(0) {
       $1.key == store ? $0 : $0 + $1.value.vector.count

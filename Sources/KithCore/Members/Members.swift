@@ -9,9 +9,9 @@ struct Members {
   private(set) var carrierKeys: CarrierKeys?
   var keyring = Keyring()
   /// Revoked devices whose sessions are ended and whose chains are withheld.
-  private var dealtWith: Set<DeviceID>
-  /// Revoked devices that were sent their revocation since the start.
-  private var told: Set<DeviceID> = []
+  private var handledRevoked: Set<DeviceID>
+  /// Revoked devices that were sent their revocation since the start of the process.
+  private var notified: Set<DeviceID> = []
   private(set) var duties = Duties()
   /// For tests: this device behaves as if nobody had revoked it.
   var ignoresItsRevocation = false
@@ -21,7 +21,7 @@ struct Members {
     self.roster = roster
     carrierKeys = roster.genesis.map { CarrierKeys(recovery: $0.recoveryBoxKey) }
     keyring.refresh(from: roster, keys: keys)
-    dealtWith = roster.membership.revoked
+    handledRevoked = roster.membership.revoked
   }
 
   var isRevoked: Bool { !ignoresItsRevocation && roster.isRevoked(keys.id) }
@@ -36,18 +36,18 @@ struct Members {
     var revoked: [DeviceID]
   }
 
-  /// Takes in records; `isOwn` if this device made them. Nil if nothing is new.
+  /// Learns records; `isOwn` if this device made them. Nil if nothing is new.
   mutating func learn(_ records: [CheckedRecord], isOwn: Bool) -> News? {
     // Storage keeps the records that make this device a member, even if the roster has no space for
     // them.
     let mine = Set(roster.chain(of: keys.id).map(\.id))
-    let (fresh, gone) = roster.take(all: records.filter { !isIgnored($0) })
+    let (fresh, gone) = roster.update(with: records.filter { !isIgnored($0) })
     guard !fresh.isEmpty else { return nil }
     keyring.refresh(from: roster, keys: keys)
     carrierKeys = carrierKeys ?? roster.genesis.map { CarrierKeys(recovery: $0.recoveryBoxKey) }
-    if !isOwn { duties.hasNoRoomForLockboxes = false }
-    let revoked = roster.membership.revoked.subtracting(dealtWith)
-    dealtWith.formUnion(revoked)
+    if !isOwn { duties.lacksSpaceForLockboxes = false }
+    let revoked = roster.membership.revoked.subtracting(handledRevoked)
+    handledRevoked.formUnion(revoked)
     return News(
       records: fresh.sorted(by: Record.isSentBefore),
       mutations: fresh.map { .put(.record($0.id), $0.encoded) }
@@ -120,7 +120,7 @@ struct Members {
   }
 
   mutating func revocation(for device: DeviceID) -> [Record] {
-    told.insert(device)
+    notified.insert(device)
     return roster.revocationRecords(of: device)
   }
 
@@ -147,7 +147,7 @@ struct Members {
     let proof = earlier + records.filter(\.isProof)
     // A copy: certificates that prove nothing are not kept.
     var tried = roster
-    _ = tried.take(all: proof + revocations)
+    _ = tried.update(with: proof + revocations)
     let (key, name) = (peer.transportKey, peer.hello.device)
     if tried.device(withTransportKey: key, named: name) != nil {
       return .learn(proof + records.filter { !$0.isProof })
@@ -162,7 +162,7 @@ struct Members {
   /// prove it to be one; of others only revocations.
   func counting(_ records: [CheckedRecord], of author: DeviceID) -> [CheckedRecord] {
     var tried = roster
-    _ = tried.take(all: records)
+    _ = tried.update(with: records)
     return tried.isMember(author) ? records : records.filter(\.isRevocation)
   }
 
@@ -179,7 +179,7 @@ struct Members {
     let isBehind = roster.membership.certificates.keys.contains { device in
       guard device != keys.id else { return false }
       if roster.isMember(device) { return metUnder(device) != current.id }
-      guard let revocation = roster.revocation(of: device), !told.contains(device) else {
+      guard let revocation = roster.revocation(of: device), !notified.contains(device) else {
         return false
       }
       let end = revocation.issued.addingReportingOverflow(Limits.revocationNewsMilliseconds)
@@ -215,7 +215,7 @@ extension Members {
     fileprivate var leaks = TokenBucket(
       Limits.epochsBecauseOfLeaks, per: Limits.leakMilliseconds)
     /// Whether the roster has no space for the lockboxes made last; until others' records come.
-    fileprivate var hasNoRoomForLockboxes = false
+    fileprivate var lacksSpaceForLockboxes = false
   }
 
   /// Plans a look after a random wait, if there are duties. `holdsWithheld`: a store may have
@@ -235,7 +235,7 @@ extension Members {
   private func hasDuties(holdsWithheld: Bool) -> Bool {
     guard roster.isMember(keys.id), roster.genesis != nil else { return false }
     return keyring.current == nil || !roster.orphans.isEmpty || holdsWithheld
-      || !duties.hasNoRoomForLockboxes && keyring.isLacked(in: roster)
+      || !duties.lacksSpaceForLockboxes && keyring.isLacked(in: roster)
   }
 
   enum OnDuty {
@@ -260,7 +260,7 @@ extension Members {
       in: roster, keys: keys, entropy: &entropy)
     if !lockboxes.isEmpty {
       news.append(learn(own: lockboxes))
-      duties.hasNoRoomForLockboxes = lockboxes.allSatisfy { roster.record($0.id) == nil }
+      duties.lacksSpaceForLockboxes = lockboxes.allSatisfy { roster.record($0.id) == nil }
     }
     return .done(news.compactMap(\.self))
   }

@@ -14,7 +14,7 @@ package enum JoinError: Error, Hashable, Sendable {
   case mistakableName
   /// A key is of low order: data cannot be sealed to it.
   case invalidKeys
-  /// The inviter is not a member or has no current epoch, or the roster has no place for another
+  /// The inviter is not a member or has no current epoch, or the roster has no space for another
   /// device.
   case inviterCannotInvite
   case declined
@@ -71,7 +71,7 @@ package enum JoinRequest {
   ) throws(JoinError) -> [Record] {
     let certificate = try verify(request, roster: roster)
     guard roster.isMember(keys.id), keyring.current != nil,
-      roster.hasRoomForDevice || roster.certificate(of: certificate.device) != nil
+      roster.hasSpaceForDevice || roster.certificate(of: certificate.device) != nil
     else { throw .inviterCannotInvite }
     let lockboxes = keyring.lockboxes(
       for: certificate, account: roster.account, keys: keys, entropy: &entropy)

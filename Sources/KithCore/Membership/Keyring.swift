@@ -108,7 +108,7 @@ package struct Keyring: Sendable {
       let (left, right) = (generation($0), generation($1))
       return left != right ? left > right : $0.id < $1.id
     }
-    // Otherwise a liar or a revoked member could place its epochs before the common ones.
+    // Otherwise a liar or a revoked member could put its epochs before the common ones.
     func counts(_ keys: EpochKeys) -> Bool {
       states[keys.id].map { $0.isTrusted && $0.isSound } ?? false
     }

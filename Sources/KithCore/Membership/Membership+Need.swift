@@ -55,12 +55,12 @@ extension Membership {
       }
     }
     var steps: [DeviceID: Path] = [:]
-    var reached = [genesis.recoverySigningKey, genesis.firstDevice.device]
+    var frontier = [genesis.recoverySigningKey, genesis.firstDevice.device]
     var length = 0
-    while !reached.isEmpty {
+    while !frontier.isEmpty {
       length += 1
       var next: [DeviceID: Path] = [:]
-      for signer in reached {
+      for signer in frontier {
         for (device, record) in made[signer] ?? []
         where steps[device] == nil && device != genesis.firstDevice.device {
           guard next[device].map({ record < $0.record }) ?? true else { continue }
@@ -69,7 +69,7 @@ extension Membership {
       }
       steps.merge(next) { old, _ in old }
       // In order, since the first signer of a record counts, alike on every device.
-      reached = next.keys.sorted()
+      frontier = next.keys.sorted()
     }
     return steps
   }

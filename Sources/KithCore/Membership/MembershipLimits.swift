@@ -19,11 +19,11 @@ package enum MembershipLimits {
   /// All records of a roster: those above, and the genesis.
   package static let records =
     1 + certificates * (1 + revocationsOfDevice) + epochs + lockboxes + renames + unknownRecords
-  /// Records that a roster holds back until there is space.
-  package static let heldBackRecords = 4_096
+  /// Records that a roster defers until there is space.
+  package static let deferredRecords = 4_096
   /// Bytes of their bodies.
-  package static let heldBackBytes = 4 << 20
-  /// Held records without a known signer; the smallest ids stay.
+  package static let deferredBytes = 4 << 20
+  /// Candidates without a known signer; the smallest ids stay.
   package static let pendingRecords = 256
   /// Bytes of an encoded record.
   package static let recordBytes = 16 << 10

@@ -7,7 +7,7 @@ internal import KithCrypto
 struct RosterSelection {
   /// Ascending by id.
   private(set) var kept: [Record]
-  /// Attached records without a place; of each kind, the next in order first.
+  /// Attached records beyond the limits; of each kind, the next in order first.
   private(set) var excess: [Record] = []
   private(set) var membership: Membership
 
@@ -20,10 +20,11 @@ struct RosterSelection {
     kept = attached
     self.membership = membership
     // Each choice depends on those before it.
-    give(up: certificatesWithoutRoom(records))
-    give(up: revocationsWithoutRoom())
+    give(up: excessCertificates(records))
+    give(up: excessRevocations())
     give(
-      up: withoutRoom(atMost: MembershipLimits.epochs, keepingEnds: true) { $0.generationOfEpoch })
+      up: excessRecords(atMost: MembershipLimits.epochs, keepingEnds: true) { $0.generationOfEpoch }
+    )
     let generations = Dictionary(
       kept.compactMap { record in
         if case .epoch(let epoch) = record.kind {
@@ -33,16 +34,16 @@ struct RosterSelection {
         }
       }, uniquingKeysWith: max)
     give(
-      up: withoutRoom(atMost: MembershipLimits.lockboxes, keepingEnds: true) { record in
+      up: excessRecords(atMost: MembershipLimits.lockboxes, keepingEnds: true) { record in
         guard case .lockbox(let lockbox) = record.kind else { return nil }
         return generations[lockbox.epoch] ?? 0
       })
     give(
-      up: withoutRoom(atMost: MembershipLimits.renames) { record in
+      up: excessRecords(atMost: MembershipLimits.renames) { record in
         if case .rename(let rename) = record.kind { rename.issued } else { nil }
       })
     give(
-      up: withoutRoom(atMost: MembershipLimits.unknownRecords) { record in
+      up: excessRecords(atMost: MembershipLimits.unknownRecords) { record in
         if case .unknown = record.kind { 0 } else { nil }
       })
     let ids = Set(kept.map(\.id) + excess.map(\.id))
@@ -59,7 +60,7 @@ struct RosterSelection {
     kept = rest.filter { membership.attached.contains($0.id) }
   }
 
-  private func certificatesWithoutRoom(_ records: [Record]) -> [Record] {
+  private func excessCertificates(_ records: [Record]) -> [Record] {
     guard kept.count > MembershipLimits.certificates,
       kept.count(where: \.isCertificate) > MembershipLimits.certificates
     else { return [] }
@@ -69,7 +70,7 @@ struct RosterSelection {
 
   /// Keeps the smallest ids of each device, so that lack of space never makes a revoked device a
   /// member.
-  private func revocationsWithoutRoom() -> [Record] {
+  private func excessRevocations() -> [Record] {
     var counts: [DeviceID: Int] = [:]
     return kept.filter { record in
       guard case .revocation(let revocation) = record.kind else { return false }
@@ -83,7 +84,7 @@ struct RosterSelection {
   /// Members' records precede those of revoked devices, which get at most a share. Signers take
   /// turns, so none displaces one that needs less. Each signer's order is by `value` from the
   /// highest, then by id; with `keepingEnds`, from both ends inwards.
-  private func withoutRoom(
+  private func excessRecords(
     atMost limit: Int, keepingEnds: Bool = false, value: (Record) -> UInt64?
   ) -> [Record] {
     let all = kept.compactMap { record in value(record).map { (record: record, value: $0) } }
@@ -91,14 +92,15 @@ struct RosterSelection {
     let share = limit / MembershipLimits.shareOfRevoked
     guard all.count > limit || all.count - trusted.count > share else { return [] }
     let others = all.filter { !$0.record.signers.contains(where: membership.isTrusted) }
-    let first = inTurn(trusted, keepingEnds, by: membership.isTrusted)
-    let last = inTurn(others, keepingEnds, by: membership.isKnown)
-    let room = min(share, max(limit - first.count, 0))
-    return Array(first.dropFirst(limit) + last.dropFirst(room))
+    let first = roundRobin(trusted, keepingEnds, by: membership.isTrusted)
+    let last = roundRobin(others, keepingEnds, by: membership.isKnown)
+    let remaining = min(share, max(limit - first.count, 0))
+    return Array(first.dropFirst(limit) + last.dropFirst(remaining))
   }
 
-  /// Returns all signers' first records, then all second ones, and so on; in each turn by signer.
-  private func inTurn(
+  /// Returns all signers' first records, then all second ones, and so on (round robin); in each
+  /// round by signer.
+  private func roundRobin(
     _ records: [(record: Record, value: UInt64)], _ keepingEnds: Bool,
     by counts: (SigningPublicKey) -> Bool
   ) -> [Record] {
@@ -111,18 +113,18 @@ struct RosterSelection {
         lists[signer, default: []].append(record)
       }
     }
-    var turns: [Digest256: (turn: Int, signer: SigningPublicKey)] = [:]
+    var ranks: [Digest256: (round: Int, signer: SigningPublicKey)] = [:]
     for (signer, list) in lists {
-      for (place, record) in list.enumerated() {
-        let turn =
-          keepingEnds ? min(2 * place, 2 * (list.count - 1 - place) + 1) : place
-        if let known = turns[record.id], (known.turn, known.signer) < (turn, signer) { continue }
-        turns[record.id] = (turn, signer)
+      for (position, record) in list.enumerated() {
+        let round =
+          keepingEnds ? min(2 * position, 2 * (list.count - 1 - position) + 1) : position
+        if let known = ranks[record.id], (known.round, known.signer) < (round, signer) { continue }
+        ranks[record.id] = (round, signer)
       }
     }
     return records.map(\.record).sorted { left, right in
-      guard let one = turns[left.id], let other = turns[right.id] else { return left.id < right.id }
-      return (one.turn, one.signer) < (other.turn, other.signer)
+      guard let one = ranks[left.id], let other = ranks[right.id] else { return left.id < right.id }
+      return (one.round, one.signer) < (other.round, other.signer)
     }
   }
 }

@@ -31,11 +31,11 @@ extension Roster {
     let epoch = rest.first { if case .epoch = $0.kind { true } else { false } }
     let signed = epoch?.signers.lazy.map(chain).first { !$0.isEmpty } ?? []
     var sent = Set<Digest256>()
-    var room = MembershipLimits.strangerBytes
+    var remaining = MembershipLimits.strangerBytes
     return (chain(of: joiner) + signed + rest).filter { record in
       let size = Self.size(record)
-      guard size <= room, sent.insert(record.id).inserted else { return false }
-      room -= size
+      guard size <= remaining, sent.insert(record.id).inserted else { return false }
+      remaining -= size
       return true
     }
   }

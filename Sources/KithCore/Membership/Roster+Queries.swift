@@ -107,7 +107,7 @@ extension Roster {
   }
 
   /// Whether another device fits without dropping a member or former member.
-  var hasRoomForDevice: Bool { membership.paths.count <= MembershipLimits.certificates }
+  var hasSpaceForDevice: Bool { membership.paths.count <= MembershipLimits.certificates }
 
   /// Revoked ids never return.
   package func isRevoked(_ device: DeviceID) -> Bool { membership.revoked.contains(device) }

@@ -9,11 +9,11 @@ package struct Roster: Sendable {
   package let account: AccountID
 
   /// The attached records, and others with valid signatures that wait for a known signer.
-  private var held: [Digest256: Record] = [:]
+  private var candidates: [Digest256: Record] = [:]
 
-  /// Attached records without a place. Most changes do not look at them: see ``evaluate()``.
-  private var heldBack: [Digest256: Record] = [:]
-  private var heldBackBytes = 0
+  /// Attached records beyond the limits. Most changes do not look at them: see ``evaluate()``.
+  private var deferred: [Digest256: Record] = [:]
+  private var deferredBytes = 0
 
   private(set) var membership = Membership()
 
@@ -28,8 +28,8 @@ package struct Roster: Sendable {
     digest = Self.digest(of: [], in: account)
   }
 
-  /// The number of records without a known signer, or without a place.
-  package var pendingCount: Int { held.count - records.count + heldBack.count }
+  /// The number of records without a known signer, or beyond the limits.
+  package var pendingCount: Int { candidates.count - records.count + deferred.count }
 
   /// Learns records in any order, and returns those to store and relay, ascending by id: new or
   /// improved ones, and earlier ones attached only now.
@@ -39,14 +39,14 @@ package struct Roster: Sendable {
     learn(all: new.map { CheckedRecord($0, account: account) })
   }
 
-  mutating func learn(all new: [CheckedRecord]) -> [Record] { take(all: new).fresh }
+  mutating func learn(all new: [CheckedRecord]) -> [Record] { update(with: new).fresh }
 
   /// As ``learn(all:)``; also returns the dropped records, to be deleted.
   ///
   /// - Complexity: O(*n*) if no record is new.
-  mutating func take(all new: [CheckedRecord]) -> (fresh: [Record], gone: [Digest256]) {
+  mutating func update(with new: [CheckedRecord]) -> (fresh: [Record], gone: [Digest256]) {
     var hasChanged = false
-    for record in new where hold(record) { hasChanged = true }
+    for record in new where addCandidate(record) { hasChanged = true }
     guard hasChanged else { return ([], []) }
     let before = Dictionary(uniqueKeysWithValues: records.map { ($0.id, $0) })
     evaluate()
@@ -57,16 +57,16 @@ package struct Roster: Sendable {
 
   /// Returns nil unless the record is attached.
   package func record(_ id: Digest256) -> Record? {
-    membership.attached.contains(id) ? held[id].map(counting) : nil
+    membership.attached.contains(id) ? candidates[id].map(counting) : nil
   }
 
-  /// Holds a record without computing the members. Returns whether it or some of its signatures are
-  /// new, so that the members may change.
-  private mutating func hold(_ checked: CheckedRecord) -> Bool {
+  /// Adds a record to the candidates without computing the members. Returns whether it or some of
+  /// its signatures are new, so that the members may change.
+  private mutating func addCandidate(_ checked: CheckedRecord) -> Bool {
     let record = checked.record
     if record.isGenesis, record.id != account.digest { return false }
-    let before = held[record.id]
-    let known = (before ?? heldBack[record.id])?.signatures ?? []
+    let before = candidates[record.id]
+    let known = (before ?? deferred[record.id])?.signatures ?? []
     let valid = record.signatures
     guard !known.isEmpty || hasNecessarySigners(record, valid.map(\.signer)) else { return false }
     var taken = record.with(signatures: known + valid)
@@ -79,8 +79,8 @@ package struct Roster: Sendable {
     }
     guard taken != before else { return false }
     // Considered again, because its sender has space for it.
-    if let back = heldBack.removeValue(forKey: record.id) { heldBackBytes -= back.body.count }
-    held[record.id] = taken
+    if let back = deferred.removeValue(forKey: record.id) { deferredBytes -= back.body.count }
+    candidates[record.id] = taken
     return true
   }
 
@@ -96,31 +96,31 @@ package struct Roster: Sendable {
 
   /// Computes the members, then drops records beyond the limits.
   ///
-  /// Held-back records would be dropped again. They are considered only if there may be space, or
-  /// if they exceed their limit by an eighth.
+  /// Deferred records would be dropped again. They are considered only if there may be space, or if
+  /// they exceed their limit by an eighth.
   private mutating func evaluate() {
     let (before, countsBefore) = (membership, Self.countsByKind(records))
     var selection = choose()
-    if !heldBack.isEmpty,
-      isTooMuch(selection.excess) || hasRoomComeFree(in: selection, since: before, countsBefore)
+    if !deferred.isEmpty,
+      isTooMuch(selection.excess) || hasFreedSpace(in: selection, since: before, countsBefore)
     {
-      held.merge(heldBack) { new, _ in new }
-      heldBack = [:]
-      heldBackBytes = 0
+      candidates.merge(deferred) { new, _ in new }
+      deferred = [:]
+      deferredBytes = 0
       selection = choose()
     }
     membership = selection.membership
     // Leaves some space, so that this is not repeated soon.
-    let eighths = heldBack.isEmpty ? 8 : 9
-    let mostRecords = MembershipLimits.heldBackRecords * eighths / 8
-    let mostBytes = MembershipLimits.heldBackBytes * eighths / 8
+    let eighths = deferred.isEmpty ? 8 : 9
+    let mostRecords = MembershipLimits.deferredRecords * eighths / 8
+    let mostBytes = MembershipLimits.deferredBytes * eighths / 8
     for record in selection.excess {
-      held[record.id] = nil
-      guard heldBack.count < mostRecords, heldBackBytes + record.body.count <= mostBytes else {
+      candidates[record.id] = nil
+      guard deferred.count < mostRecords, deferredBytes + record.body.count <= mostBytes else {
         continue
       }
-      heldBack[record.id] = record
-      heldBackBytes += record.body.count
+      deferred[record.id] = record
+      deferredBytes += record.body.count
     }
     records = selection.kept.map(counting)
     digest = Self.digest(of: records, in: account)
@@ -143,15 +143,15 @@ package struct Roster: Sendable {
 
   /// Chooses the records to keep, and drops excess ones without a known signer.
   private mutating func choose() -> RosterSelection {
-    let sorted = held.values.sorted { $0.id < $1.id }
+    let sorted = candidates.values.sorted { $0.id < $1.id }
     let everything = Membership(of: sorted)
     let waiting = sorted.filter { !everything.attached.contains($0.id) }
-    for record in waiting.dropFirst(MembershipLimits.pendingRecords) { held[record.id] = nil }
+    for record in waiting.dropFirst(MembershipLimits.pendingRecords) { candidates[record.id] = nil }
     return RosterSelection(of: sorted, everything)
   }
 
-  /// Returns whether holding back these too would exceed the limits. Renames and unknown kinds do
-  /// not count: they are dropped first.
+  /// Returns whether deferring these too would exceed the limits. Renames and unknown kinds do not
+  /// count: they are dropped first.
   private func isTooMuch(_ excess: [Record]) -> Bool {
     let excess = excess.filter { record in
       switch record.kind {
@@ -160,14 +160,14 @@ package struct Roster: Sendable {
       }
     }
     guard !excess.isEmpty else { return false }
-    return heldBack.count + excess.count > MembershipLimits.heldBackRecords * 9 / 8
-      || excess.reduce(heldBackBytes) { $0 + $1.body.count } > MembershipLimits.heldBackBytes * 9
+    return deferred.count + excess.count > MembershipLimits.deferredRecords * 9 / 8
+      || excess.reduce(deferredBytes) { $0 + $1.body.count } > MembershipLimits.deferredBytes * 9
         / 8
   }
 
-  /// Returns whether a held-back record may have a place: fewer of a kind are kept, or a device was
+  /// Returns whether a deferred record may fit now: fewer of a kind are kept, or a device was
   /// revoked or is a member again.
-  private func hasRoomComeFree(
+  private func hasFreedSpace(
     in selection: RosterSelection, since before: Membership, _ countsBefore: [Int: Int]
   ) -> Bool {
     let counts = Self.countsByKind(selection.kept)

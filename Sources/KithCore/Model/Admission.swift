@@ -1,4 +1,4 @@
-/// A value that a key may show, by its place (`Docs/Protocol/quota.md`).
+/// A value that a key may show, by its role in the key's slot (`Docs/Protocol/quota.md`).
 package enum ShownStep: String, Hashable, Sendable {
   case runnerUpFallback = "runner-up's fallback"
   case runnerUp = "runner-up"

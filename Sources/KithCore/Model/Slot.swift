@@ -1,7 +1,7 @@
 internal import KithCrypto
 
-/// The place of an entry's sealed form.
-struct EntryHome: Hashable {
+/// Where an entry's sealed form is: its change set, and its index there.
+struct EntryLocation: Hashable {
   var changeSet: ChangeSetReference
   var index: UInt32
 }
@@ -11,12 +11,12 @@ final class KeptEntry: Sendable {
   let entry: Entry
   let digest: Digest256
   /// Nil for a draft, which has no sealed form yet.
-  let home: EntryHome?
+  let location: EntryLocation?
 
-  init(entry: Entry, digest: Digest256, home: EntryHome?) {
+  init(entry: Entry, digest: Digest256, location: EntryLocation?) {
     self.entry = entry
     self.digest = digest
-    self.home = home
+    self.location = location
   }
 
   /// Returns whether `right` supersedes `left`: it has the later stamp.
@@ -80,15 +80,16 @@ struct Slot {
     return replaced < runnerUp.entry.stamp
   }
 
-  /// Replaces the home of a kept entry. Returns the former one, or nil if the entry is not kept.
-  mutating func rehome(_ digest: Digest256, to home: EntryHome) -> EntryHome? {
+  /// Replaces the location of a kept entry. Returns the former one, or nil if the entry is not
+  /// kept.
+  mutating func relocate(_ digest: Digest256, to location: EntryLocation) -> EntryLocation? {
     if newest.digest == digest {
-      defer { newest = KeptEntry(entry: newest.entry, digest: digest, home: home) }
-      return newest.home
+      defer { newest = KeptEntry(entry: newest.entry, digest: digest, location: location) }
+      return newest.location
     }
     guard let second = runnerUp, second.digest == digest else { return nil }
-    runnerUp = KeptEntry(entry: second.entry, digest: digest, home: home)
-    return second.home
+    runnerUp = KeptEntry(entry: second.entry, digest: digest, location: location)
+    return second.location
   }
 
   var kept: [KeptEntry] { runnerUp.map { [newest, $0] } ?? [newest] }

@@ -13,8 +13,8 @@ package struct Stamp: Hashable, Comparable, Sendable {
   }
 }
 
-/// When an entry claimed its room; if room is short, the later claim loses (`Docs/Glossary.md`).
-/// Entries with equal claims are one group.
+/// When an entry claimed space under the quota; if space is short, the later claim loses
+/// (`Docs/Glossary.md`). Entries with equal claims are one group.
 package struct Claim: Hashable, Comparable, Sendable {
   /// The publishing clock.
   package let clock: HybridTime

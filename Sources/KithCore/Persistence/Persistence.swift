@@ -30,7 +30,7 @@ package struct StorageOutline: Sendable {
 /// Rows that do not open. Removing ``RowKey/damaged`` removes them.
 package struct StorageDamage: Hashable, Sendable {
   package var rows = 0
-  /// The loss of each store, if other devices' data may be missing: which store's cannot be told.
+  /// The loss of each store, if other devices' data may be missing: it is not known of which store.
   package var loss: StoreLoss?
 
   package init(rows: Int = 0, loss: StoreLoss? = nil) {

@@ -2,7 +2,7 @@ internal import KithCrypto
 
 /// A batch whose boxes are read from storage when it is sent.
 ///
-/// Its content is the storage's at its place among the effects. So a shell calls
+/// Its content is the storage's at its position among the effects. So a shell calls
 /// ``Swift/Array/filled(from:)`` before it joins persists into one commit.
 package struct StoredBatch: Hashable, Sendable {
   package let store: StoreIdentifier
@@ -13,8 +13,8 @@ package struct StoredBatch: Hashable, Sendable {
   var changeSets: [KeptChangeSet] = []
   var covers: [Cover] = []
   var horizon = HybridTime.zero
-  /// Rows that a later effect alters, as of this place; nil: absent.
-  private var held: [RowKey: [UInt8]?] = [:]
+  /// Rows that a later effect alters, as of this position among the effects; nil: absent.
+  private var preserved: [RowKey: [UInt8]?] = [:]
 
   init(store: StoreIdentifier, answers: UInt64 = 0, isEverything: Bool = false) {
     self.store = store
@@ -54,11 +54,11 @@ package struct StoredBatch: Hashable, Sendable {
     var lacking = Set<ChainID>()
     for part in BatchFrame.parts(of: changeSets.map(\.weight), covers: covers.count) {
       let keys = changeSets[part.range].map { $0.reference.keys($0.indices, in: store) }
-      var read = try stored(keys.joined().filter { !held.keys.contains($0) }).makeIterator()
+      var read = try stored(keys.joined().filter { !preserved.keys.contains($0) }).makeIterator()
       var wire: [WireChangeSet] = []
       wire.reserveCapacity(part.range.count)
       for (kept, keys) in zip(changeSets[part.range], keys) {
-        let rows = keys.map { key in held[key] ?? read.next() ?? nil }
+        let rows = keys.map { key in preserved[key] ?? read.next() ?? nil }
         if let found = StoredChangeSet(rows, entries: kept.indices) { wire.append(found.wire) }
         if rows.contains(nil) {
           missing += 1
@@ -75,8 +75,8 @@ package struct StoredBatch: Hashable, Sendable {
     return missing
   }
 
-  fileprivate mutating func hold(_ row: [UInt8]?, as key: RowKey) {
-    held.updateValue(row, forKey: key)
+  fileprivate mutating func preserve(_ row: [UInt8]?, as key: RowKey) {
+    preserved.updateValue(row, forKey: key)
   }
 }
 
@@ -108,7 +108,7 @@ extension [Effect] {
         var batches = effect.storedBatches
         for number in batches.indices {
           for key in batches[number].keys where removed.contains(key) {
-            batches[number].hold(try read(key), as: key)
+            batches[number].preserve(try read(key), as: key)
           }
         }
         if !batches.isEmpty { filled[index].storedBatches = batches }

@@ -10,11 +10,11 @@ package enum Effect: Sendable {
   case push(SessionID, [UInt8])
   /// Do something on a carrier, after all earlier effects.
   case carrier(CarrierID, CarrierOrder)
-  /// Send a batch from storage, with its content at this place in the order (``StoredBatch``).
+  /// Send a batch from storage, with its content at this position in the order (``StoredBatch``).
   case sendStored(SessionID, StoredBatch)
-  /// Hand in `Input.room`, once, when little of the session's earlier messages is left unsent.
+  /// Hand in `Input.drained`, once, when little of the session's earlier messages is left unsent.
   /// Until then the core sends no more batches there, so its limit holds whenever `writable` comes.
-  case awaitRoom(SessionID)
+  case awaitDrain(SessionID)
   /// The peer proved to be a member and may use the whole protocol.
   case promote(SessionID)
   case close(SessionID, CloseReason)
@@ -174,7 +174,7 @@ package enum Report: Hashable, Sendable {
   case divergence(store: StoreIdentifier, peer: DeviceID)
   /// The store does not sync with the peer.
   case policyMismatch(store: StoreIdentifier, peer: DeviceID, ours: Policy, theirs: Policy)
-  /// Theirs less ours; neither device follows the other.
+  /// The peer's clock minus ours; neither device follows the other.
   case clocksDiffer(
     peer: DeviceID, milliseconds: Int64, outcome: NodeStatus.ClockDifference.Outcome)
   /// After they differed.

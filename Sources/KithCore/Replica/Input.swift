@@ -140,8 +140,8 @@ package enum Input: Sendable {
   case received(SessionID, InboundMessage)
   /// Whether the session can take more now.
   case writable(SessionID, Bool)
-  /// The answer to `Effect.awaitRoom`.
-  case room(SessionID)
+  /// The answer to `Effect.awaitDrain`.
+  case drained(SessionID)
   case disconnected(SessionID)
   case carrier(CarrierID, CarrierEvent)
   /// Harmless if nothing is due.

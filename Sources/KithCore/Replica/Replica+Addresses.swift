@@ -1,6 +1,6 @@
 internal import KithCrypto
 
-/// Tells and learns devices' addresses; ``Contacts`` has the rules.
+/// Sends and merges devices' addresses; ``Contacts`` has the rules.
 extension Replica {
   /// The addresses, by device, for a joiner at `address` that this device invited. `own`: this
   /// device's addresses (`Docs/Protocol/pairing.md`, "Inviting").
@@ -29,11 +29,11 @@ extension Replica {
     send(addresses: contacts.addresses, on: id)
   }
 
-  mutating func learn(_ learned: [DeviceID: [String]], from id: SessionID) {
+  mutating func mergeAddresses(_ received: [DeviceID: [String]], from id: SessionID) {
     guard exchanges(id) else { return }
-    for (device, addresses) in learned.sorted(by: { $0.key < $1.key })
+    for (device, addresses) in received.sorted(by: { $0.key < $1.key })
     where device != keys.id && roster.isMember(device) {
-      contacts.note(contacts.learn(addresses, of: device), of: device, from: id)
+      contacts.note(contacts.merge(addresses, of: device), of: device, from: id)
     }
   }
 

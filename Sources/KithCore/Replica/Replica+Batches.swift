@@ -3,8 +3,8 @@ internal import KithCrypto
 extension Replica {
   mutating func receive(_ part: BatchPart, size: Int, on id: SessionID) {
     guard exchanges(id), let device = links[id]?.device else { return }
-    let room = stores[part.store].map { roomForBatch(in: $0, on: id) }
-    switch links[id]?.receive(part, size: size, keeping: room) {
+    let bounds = stores[part.store].map { batchBounds(in: $0, on: id) }
+    switch links[id]?.receive(part, size: size, within: bounds) {
     case .more, .unwanted, nil: break
     case .violation: end(id, .protocolViolation)
     case .whole(let batch, let taint):
@@ -15,12 +15,12 @@ extension Replica {
     }
   }
 
-  /// How much of an unfinished batch is kept.
-  func roomForBatch(in store: StoreReplica, on id: SessionID?) -> BatchRoom {
-    BatchRoom(
+  /// The limits of an unfinished batch.
+  func batchBounds(in store: StoreReplica, on id: SessionID?) -> BatchBounds {
+    BatchBounds(
       own: keys.id, roster: roster,
       authorBytes: AuthorBudget.most(in: store),
-      elsewhereBytes: links.reduce(0) { $0 + $1.value.bytesHeld }
+      elsewhereBytes: links.reduce(0) { $0 + $1.value.bufferedBytes }
         - (id.flatMap { links[$0]?.assembly.weights.total } ?? 0))
   }
 
@@ -30,7 +30,7 @@ extension Replica {
   ) {
     if let latest = batch.changeSets.lazy.map(\.header.clock).max() {
       switch timeKeeper.judge(latest, isInviters: links[id]?.isInviter == true) {
-      case .apply: hear(generation: latest.generation)
+      case .apply: follow(generation: latest.generation)
       case .tooFarAhead(let milliseconds):
         report(.publishedAhead(peer: peer, milliseconds: milliseconds))
         return end(id, .clocksDiffer)

@@ -10,7 +10,7 @@ extension Replica {
   /// Nil: this device lacks the genesis record, and uses no carrier.
   package var carrierKeys: CarrierKeys? { members.carrierKeys }
 
-  mutating func carry(_ id: CarrierID, _ event: CarrierEvent) {
+  mutating func handle(_ event: CarrierEvent, of id: CarrierID) {
     let moment = now.monotonicMilliseconds
     switch event {
     case .attached(let shortest): attach(id, shortest)
@@ -26,7 +26,7 @@ extension Replica {
       guard let carrierKeys else { break }
       let reader = carrierReader()
       if carriers[id]?.listed(listing, carrierKeys, reader) == true {
-        takeOpened(id, reader)
+        applyOpened(id, reader)
         getNext(id)
       }
     case .got(let name, let object): get(name, object, from: id)
@@ -129,43 +129,44 @@ extension Replica {
   private mutating func get(_ name: ObjectName, _ object: OpenedObject?, from id: CarrierID) {
     guard carriers[id]?.awaits(name) == true else { return }
     if case .opened(let body, let messages)? = object?.content {
-      learn(from: body, messages)
+      learnRecords(in: body, messages)
       watchForCopies(in: body)
-      // Objects that it is above may be ahead of this device's generation, and wait for that.
+      // The objects that it builds on may be of a later clock generation, and wait for this device
+      // to reach it.
       if roster.isMember(body.author), timeKeeper.counts(body.reading) {
-        hear(generation: body.reading.generation)
+        follow(generation: body.reading.generation)
       }
     }
     let reader = carrierReader()
     let isLast = carriers[id]?.got(name, reader, object?.content)
-    takeOpened(id, reader)
+    applyOpened(id, reader)
     if isLast == true { getNext(id) }
   }
 
-  /// Takes in the opened objects, each part once this device covers what it is above.
-  private mutating func takeOpened(_ id: CarrierID, _ reader: CarrierReader) {
+  /// Applies the opened objects, each part once this device covers the vector that it is above.
+  private mutating func applyOpened(_ id: CarrierID, _ reader: CarrierReader) {
     var reader = reader
     while let next = carriers[id]?.nextOpened(reader) {
       switch next {
       case .none: return
       case .object(let body):
-        _ = hear(body.words)
-        noteSeen()
+        _ = receiveWords(body.words)
+        updateUnseen()
         contacts.note(body.author, noEarlierThan: body.reading.milliseconds)
         effects.append(.progress)
       case .part(let name, let part, let object, let isComplete):
-        adopt([part.have])
-        let isWhole = take(part, of: object, isComplete: isComplete, reader)
+        createStores([part.have])
+        let isWhole = applyPart(part, of: object, isComplete: isComplete, reader)
         if var store = stores[part.store] {
           reader.stores[part.store] = CarrierReader.Own(store, store.digest())
           stores[part.store] = store
         }
-        carriers[id]?.took(part, of: name, isWhole: isWhole, reader)
+        carriers[id]?.noteApplied(part, of: name, isWhole: isWhole, reader)
       }
     }
   }
 
-  private mutating func learn(from body: ObjectBody, _ messages: [InboundMessage]) {
+  private mutating func learnRecords(in body: ObjectBody, _ messages: [InboundMessage]) {
     guard body.rosterDigest != roster.digest else { return }
     let records = messages.flatMap { message in
       if case .records(let records) = message.body { records } else { [] as [CheckedRecord] }
@@ -178,13 +179,13 @@ extension Replica {
     if timeKeeper.wait(for: body.reading) == nil { timeKeeper.witness(body.reading) }
     let stores = stores
     if body.saysMore(of: chain, than: { stores[$0]?.log.chains[chain]?.received ?? 0 }) {
-      meetClone()
+      handleClone()
     }
   }
 
-  /// Takes in a part that is ready for `reader`, which is this device. Returns whether nothing of it
-  /// was left out.
-  private mutating func take(
+  /// Applies a part that is ready for `reader`, which is this device. Returns whether all of it was
+  /// applied.
+  private mutating func applyPart(
     _ part: ObjectBody.Part, of object: Carrier.Waiting, isComplete: Bool, _ reader: CarrierReader
   ) -> Bool {
     if let ours = reader.hasOtherLimits(part) {
@@ -195,7 +196,7 @@ extension Replica {
     }
     guard let store = stores[part.store],
       let (batch, taint) = reader.open(
-        part, of: object.body, object.content, keeping: roomForBatch(in: store, on: nil),
+        part, of: object.body, object.content, within: batchBounds(in: store, on: nil),
         isComplete: isComplete)
     else { return false }
     if taint.rejected > 0 {
@@ -205,17 +206,18 @@ extension Replica {
     let whole = apply(batch, taint: taint, from: nil, object.body.author)
     repeater = nil
     effects.append(.progress)
-    return isComplete && !whole.isUnjudged && !whole.isTotal
+    return isComplete && !whole.isUnjudged && !whole.isOfAllChains
   }
 
-  /// Leaves the horizon behind if an object tells this device's state, and its author is not below.
+  /// Leaves the state below the horizon if an object has this device's state, and its author is not
+  /// below its own.
   private mutating func compareStates(on id: CarrierID, _ reader: CarrierReader) {
     guard stores.values.contains(where: \.horizon.isBelow) else { return }
-    let told = carriers[id]?.objects.counting(for: reader, .listed).flatMap { object in
+    let parts = carriers[id]?.objects.counting(for: reader, .listed).flatMap { object in
       object.body.author == keys.id ? [] : object.parts
     }
     var mutations: [Mutation] = []
-    for part in told ?? [] where reader.stores[part.store]?.isTold(by: part) == true {
+    for part in parts ?? [] where reader.stores[part.store]?.matches(part) == true {
       guard !part.have.isBelow || coverage.areOthersBelow(in: part.store) else { continue }
       mutations += stores[part.store]?.leaveBelow() ?? []
     }
@@ -231,7 +233,7 @@ extension Replica {
     guard keyring.current != nil, !holdsWithheld else { return endTurn(id) }
     let publishes = carriers[id]?.publishesAt(timeKeeper, since: carriersSince) ?? .max
     if publishes <= now.monotonicMilliseconds { flush(onCarrier: true) }
-    hearWords(on: id)
+    receiveAllWords(on: id)
     // Deletions come first: a full carrier takes nothing.
     let reader = carrierReader()
     let names = carriers[id]?.firstDeletions(reader) ?? []
@@ -239,17 +241,17 @@ extension Replica {
     effects.append(.carrier(id, .delete(names)))
   }
 
-  /// Takes in the words of all objects: a new process lacks those that carriers brought to the one
-  /// before it. If a signature is invalid, the object's words do not count, since they would keep
-  /// true ones away from the carrier.
-  private mutating func hearWords(on id: CarrierID) {
+  /// Applies the words of all objects again: a new process lacks those that carriers brought to the
+  /// process before it. If a signature is invalid, the object's words do not count, since they
+  /// would keep true ones away from the carrier.
+  private mutating func receiveAllWords(on id: CarrierID) {
     for object in carriers[id]?.objects.counting(for: carrierReader([:])) ?? [] {
-      if !hear(object.body.words) { carriers[id]?.objects.forgetWords(of: object.name) }
+      if !receiveWords(object.body.words) { carriers[id]?.objects.forgetWords(of: object.name) }
     }
   }
 
   private mutating func putLacking(_ id: CarrierID) {
-    if stores.values.contains(where: { !$0.log.vector.isEmpty }) { sayOnCarrier() }
+    if stores.values.contains(where: { !$0.log.vector.isEmpty }) { makeCarrierWord() }
     guard let author = objectAuthor() else { return endTurn(id) }
     carriers[id]?.put(Array(coverage.words.values), author)
     putNext(id)

@@ -9,42 +9,43 @@ extension Replica {
 
   mutating func tick() -> HybridTime { timeKeeper.tick() }
 
-  // MARK: Telling the time
+  // MARK: Sending the clock
 
-  var toldTime: ToldTime { timeKeeper.told(at: timeKeeper.host) }
+  var clockReading: ClockReading { timeKeeper.clockReading(at: timeKeeper.host) }
 
-  mutating func tellTime(on id: SessionID) {
-    for message in Have(telling: toldTime).messages() {
+  mutating func sendClock(on id: SessionID) {
+    for message in Have(clock: clockReading).messages() {
       effects.append(.send(id, message))
     }
   }
 
-  /// Tells all members the time, before anything else is sent to them.
-  mutating func tellTime() {
-    for id in links.keys.sorted() where links[id]?.isToldTime == true { tellTime(on: id) }
+  /// Sends this device's clock to all members, before anything else is sent to them.
+  mutating func sendClock() {
+    for id in links.keys.sorted() where links[id]?.getsClock == true { sendClock(on: id) }
   }
 
-  // MARK: Hearing the time
+  // MARK: Members' clocks
 
-  /// Takes in a member's time. Returns whether stores may be exchanged with it.
-  mutating func hear(_ told: ToldTime, from device: DeviceID, on id: SessionID) -> Bool {
-    hear(
-      told, foundAt: now.monotonicMilliseconds, from: device, on: id, isHandshake: !exchanges(id))
+  /// Notes a member's clock. Returns whether stores may be exchanged with the member.
+  mutating func noteClock(_ theirs: ClockReading, from device: DeviceID, on id: SessionID) -> Bool {
+    noteClock(
+      theirs, foundAt: now.monotonicMilliseconds, from: device, on: id, isHandshake: !exchanges(id))
   }
 
-  mutating func hearHello(from device: DeviceID, on id: SessionID) -> Bool {
+  mutating func noteHelloClock(from device: DeviceID, on id: SessionID) -> Bool {
     guard let link = links[id] else { return false }
-    return hear(
+    return noteClock(
       link.peer.hello.time, foundAt: link.openedAt, from: device, on: id, isHandshake: true)
   }
 
-  private mutating func hear(
-    _ told: ToldTime, foundAt: UInt64, from device: DeviceID, on id: SessionID, isHandshake: Bool
+  private mutating func noteClock(
+    _ theirs: ClockReading, foundAt: UInt64, from device: DeviceID, on id: SessionID,
+    isHandshake: Bool
   ) -> Bool {
-    let claim = TimeKeeper.Claim(told, foundAt: foundAt, heardAt: now.monotonicMilliseconds)
+    let claim = TimeKeeper.Claim(theirs, foundAt: foundAt, receivedAt: now.monotonicMilliseconds)
     timeKeeper.note(claim, of: device, isHandshake: isHandshake)
     healIfAhead()
-    hear(generation: told.reading.generation)
+    follow(generation: theirs.reading.generation)
     healIfAhead()
     links[id]?.clockOffsetMilliseconds = timeKeeper.offset(of: claim)
     let agrees = timeKeeper.agrees(with: claim, isHandshake: isHandshake)
@@ -54,42 +55,45 @@ extension Replica {
     return agrees
   }
 
-  /// Continues in a later generation that a member tells, and tells it on.
-  mutating func hear(generation: UInt8) {
-    guard timeKeeper.hear(generation: generation) else { return }
+  /// Continues in a member's later generation, and sends it to all members.
+  mutating func follow(generation: UInt8) {
+    guard timeKeeper.follow(generation: generation) else { return }
     effects.append(.persist([.put(.clock, clock.latest.row)]))
-    tellTime()
+    sendClock()
   }
 
   /// Notes that the clocks differ too much to exchange stores. Reports each change of the outcome.
-  mutating func reportClockDifference(with device: DeviceID, _ told: ToldTime, on id: SessionID) {
+  mutating func reportClockDifference(
+    with device: DeviceID, _ theirs: ClockReading, on id: SessionID
+  ) {
     guard let offset = links[id]?.clockOffsetMilliseconds else { return }
-    let outcome = timeKeeper.outcome(isTheirsSynchronised: told.isSynchronised)
+    let outcome = timeKeeper.outcome(isTheirsSynchronised: theirs.isSynchronised)
     let difference = NodeStatus.ClockDifference(
       device: device, milliseconds: offset, outcome: outcome)
     guard clockDifferences.note(difference) else { return }
     report(.clocksDiffer(peer: device, milliseconds: offset, outcome: outcome))
   }
 
-  /// Takes in a `Have`'s time, which may begin or end the exchange of stores.
-  mutating func judge(_ told: ToldTime, from device: DeviceID, on id: SessionID) {
-    let agrees = hear(told, from: device, on: id)
+  /// Notes the clock in a `Have`, which may begin or end the exchange of stores.
+  mutating func judgeClock(_ theirs: ClockReading, from device: DeviceID, on id: SessionID) {
+    let agrees = noteClock(theirs, from: device, on: id)
     switch links[id]?.judge(clocksAgree: agrees) {
     case .begin: exchange(on: id)
-    case .differ: reportClockDifference(with: device, told, on: id)
+    case .differ: reportClockDifference(with: device, theirs, on: id)
     case .end:
-      reportClockDifference(with: device, told, on: id)
+      reportClockDifference(with: device, theirs, on: id)
       end(id, .clocksDiffer)
     case .goOn, nil: break
     }
   }
 
-  /// Takes in the kernel's view, and tells all members if it changed.
+  /// Notes whether the kernel calls the clock synchronised; if that changed, sends the clock to all
+  /// members.
   mutating func setClockStatus(isSynchronised: Bool, hasHardware: Bool) {
     let isNews = timeKeeper.isSynchronised != isSynchronised
     timeKeeper.set(isSynchronised: isSynchronised, hasHardware: hasHardware)
     healIfAhead()
-    if isNews { tellTime() }
+    if isNews { sendClock() }
   }
 
   // MARK: Healing
@@ -110,7 +114,7 @@ extension Replica {
     case .newGeneration(let milliseconds):
       effects.append(.persist([.put(.clock, clock.latest.row)]))
       report(.newGeneration(timeKeeper.generation, milliseconds: milliseconds))
-      tellTime()
+      sendClock()
     case .noneLeft: report(.noGenerationLeft(timeKeeper.generation))
     }
   }

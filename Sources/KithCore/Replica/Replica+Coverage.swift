@@ -12,39 +12,42 @@ extension Replica {
 
   /// The words' parts of a full `Have`. Each process makes a word before its first one, because it
   /// may cover less than the process before it.
-  mutating func introduce(on id: SessionID) -> (words: [WordGroup], digest: Digest128?) {
+  mutating func wordsForHave(on id: SessionID) -> (words: [WordGroup], digest: Digest128?) {
     let stores = stores
     coverage.look(at: stores.keys) { stores[$0].map(Coverage.Own.init) }
-    return coverage.introduce(on: id, at: now)
+    return coverage.wordsForHave(on: id, at: now)
   }
 
   // MARK: Own coverage
 
   /// Makes a word due, and compares the kept ones again.
   mutating func vectorChanged(in identifier: StoreIdentifier) {
-    coverage.rise(identifier, at: now.monotonicMilliseconds)
+    coverage.noteRise(of: identifier, at: now.monotonicMilliseconds)
     planCoverage()
   }
 
-  /// Tells peers the vector entries that changed.
-  mutating func tellProgress() {
-    var told: [StoreHave] = []
+  /// Sends peers the vector entries that changed.
+  mutating func sendProgress() {
+    var changed: [StoreHave] = []
     for identifier in stores.keys.sorted() {
-      guard let store = stores[identifier], !store.untold.isEmpty || store.isHorizonUntold else {
+      guard let store = stores[identifier], !store.unsentChains.isEmpty || store.isHorizonUnsent
+      else {
         continue
       }
-      stores[identifier]?.untold = []
-      stores[identifier]?.isHorizonUntold = false
+      stores[identifier]?.unsentChains = []
+      stores[identifier]?.isHorizonUnsent = false
       vectorChanged(in: identifier)
       var have = StoreHave(
-        store: identifier, vector: store.log.vector.filter { store.untold.contains($0.key) },
+        store: identifier, vector: store.log.vector.filter { store.unsentChains.contains($0.key) },
         digest: nil, policy: store.policy)
       have.isBelow = store.horizon.isBelow
-      told.append(have)
+      changed.append(have)
     }
-    guard !told.isEmpty else { return }
-    let messages = Have(number: 0, isWhole: false, listsAll: false, stores: told, time: toldTime)
-      .messages()
+    guard !changed.isEmpty else { return }
+    let messages = Have(
+      number: 0, isWhole: false, listsAll: false, stores: changed, time: clockReading
+    )
+    .messages()
     for id in links.keys.sorted() where exchanges(id) {
       for message in messages { effects.append(.send(id, message)) }
     }
@@ -57,40 +60,41 @@ extension Replica {
   }
 
   /// Makes and passes on due words.
-  mutating func passOn() {
+  mutating func passOnWords() {
     guard let due = coverage.dueAt, due <= now.monotonicMilliseconds else { return }
     let (stores, links) = (stores, links)
-    let (tellings, isNews) = coverage.pass(
+    let (outbound, isNews) = coverage.passOnWords(
       at: now,
       isOpen: { links[$0]?.isExchanging == true && links[$0]?.takesMore == true },
       stores: stores.keys, own: { stores[$0].map(Coverage.Own.init) })
-    for telling in tellings {
-      for message in Have.messages(telling: telling.words, time: toldTime) {
-        effects.append(.send(telling.session, message))
+    for group in outbound {
+      for message in Have.messages(of: group.words, time: clockReading) {
+        effects.append(.send(group.session, message))
       }
     }
     if isNews { effects.append(.progress) }
     planCoverage()
   }
 
-  /// Makes this device's word say what it covers now, and compares those of others with that.
-  mutating func sayOnCarrier() {
+  /// Makes this device's word of its present coverage, and compares others' words with that
+  /// coverage.
+  mutating func makeCarrierWord() {
     let stores = stores
     coverage.look(at: stores.keys) { stores[$0].map(Coverage.Own.init) }
-    coverage.say(at: now, isPaced: false)
+    coverage.makeWord(at: now, isPaced: false)
     planCoverage()
   }
 
-  // MARK: Hearing
+  // MARK: Received words and coverage
 
-  /// Takes in words that a peer or a carrier brought. Returns false if one is forged.
-  mutating func hear(
+  /// Applies words that a peer or a carrier brought. Returns false if one is forged.
+  mutating func receiveWords(
     _ words: [WordGroup], digest: Digest128? = nil, on id: SessionID? = nil
   ) -> Bool {
     let wasSilenced = coverage.isSilenced
     defer { planCoverage() }
     guard
-      coverage.hear(
+      coverage.receive(
         words, digest: digest, on: id, at: now.monotonicMilliseconds, with: repeater)
     else { return false }
     // Somebody else has this device's key.
@@ -105,11 +109,11 @@ extension Replica {
     links[id]?[theirs.store].isBelow = theirs.isBelow
     let extent = Coverage.Extent(
       vector: links[id]?[theirs.store].vector ?? [:], isBelow: theirs.isBelow)
-    coverage.hear(extent, of: theirs.store, isWhole: isWhole, on: id) { chains[$0] != nil }
+    coverage.receive(extent, of: theirs.store, isWhole: isWhole, on: id) { chains[$0] != nil }
   }
 
-  /// Forgets devices that had not seen a removal, once they have everything or left.
-  mutating func noteSeen() {
+  /// Removes devices from ``Horizon/unseen`` once they cover everything or are no members any more.
+  mutating func updateUnseen() {
     var mutations: [Mutation] = []
     for identifier in stores.keys.sorted() {
       guard let store = stores[identifier], !store.horizon.unseen.isEmpty else { continue }
@@ -122,7 +126,7 @@ extension Replica {
     carryOut(StoreOutcome(mutations: mutations, hasProgress: !mutations.isEmpty), in: [])
   }
 
-  /// Without other members nobody is left that could say what was removed.
+  /// Without other members, no device is left that could know what was removed.
   mutating func leaveBelowIfAlone() {
     guard coverage.isAlone else { return }
     var mutations: [Mutation] = []
@@ -134,9 +138,9 @@ extension Replica {
 
   // MARK: Left behind
 
-  mutating func lookForLeftBehind() {
+  mutating func findLeftBehind() {
     let stores = stores
-    let behind = coverage.lookForLeftBehind(
+    let behind = coverage.findLeftBehind(
       at: now.monotonicMilliseconds, connected: Set(links.values.compactMap(\.device)),
       vectors: { stores.mapValues(\.log.vector) })
     if let behind { effects.append(.leftBehind(behind)) }

@@ -11,13 +11,13 @@ extension Replica {
       have?.isAwaited = link[identifier].isAwaited
       have?.isUnjudged = link[identifier].isUnjudged
       let isEqual = have?.vector == link[identifier].vector
-      links[id]?[identifier].tell(isEqual ? stores[identifier]?.revision : nil)
+      links[id]?[identifier].noteDigestSent(isEqual ? stores[identifier]?.revision : nil)
       return have
     }
     var have = Have(
       number: number, isWhole: true, listsAll: identifiers == nil, stores: listed,
-      time: toldTime)
-    if identifiers == nil { (have.words, have.wordsDigest) = introduce(on: id) }
+      time: clockReading)
+    if identifiers == nil { (have.words, have.wordsDigest) = wordsForHave(on: id) }
     for message in have.messages() { effects.append(.send(id, message)) }
     planCoverage()
   }
@@ -35,10 +35,10 @@ extension Replica {
   }
 
   mutating func receive(_ have: Have, on id: SessionID) {
-    guard let link = links[id], let device = link.device, link.isToldTime else { return }
-    if let told = have.time, !link.isInviter { judge(told, from: device, on: id) }
+    guard let link = links[id], let device = link.device, link.getsClock else { return }
+    if let theirs = have.time, !link.isInviter { judgeClock(theirs, from: device, on: id) }
     guard exchanges(id) else { return }
-    guard hear(have.words, digest: have.wordsDigest, on: id) else {
+    guard receiveWords(have.words, digest: have.wordsDigest, on: id) else {
       return end(id, .protocolViolation)
     }
     let have = members.withoutRevoked(have)
@@ -46,7 +46,7 @@ extension Replica {
       // When the session began, the peer may have had no space for one.
       sendRecords(on: id)
     }
-    adopt(have.stores)
+    createStores(have.stores)
     for theirs in have.stores where agreesOnPolicy(theirs, on: id, device) {
       note(theirs, isWhole: have.isWhole, on: id)
       guard have.isWhole else {
@@ -57,7 +57,7 @@ extension Replica {
       guard have.number > 0 else { continue }
       answer(theirs, number: have.number, on: id, device)
     }
-    noteSeen()
+    updateUnseen()
     if have.listsAll {
       noteLeftOut(Set(have.stores.map(\.store)), of: device)
       links[id]?.list(have.stores.map(\.store))
@@ -73,7 +73,7 @@ extension Replica {
   private mutating func compare(_ theirs: StoreHave, on id: SessionID) {
     let identifier = theirs.store
     let horizon = min(theirs.horizon, clock.latest)
-    var mutations = stores[identifier]?.learn(horizon: horizon) ?? []
+    var mutations = stores[identifier]?.raiseHorizon(to: horizon) ?? []
     if let digest = theirs.digest, theirs.vector == stores[identifier]?.log.vector {
       links[id]?[identifier].noteCompared()
       let isEqual = stores[identifier]?.digest() == digest
@@ -85,7 +85,7 @@ extension Replica {
     carryOut(StoreOutcome(mutations: mutations, hasProgress: !mutations.isEmpty), in: [])
   }
 
-  /// Tells a peer the digest as soon as vectors are equal: once in a session, and after each change
+  /// Sends a peer the digest as soon as vectors are equal: once in a session, and after each change
   /// while this device is below its horizon and the peer is not. `isAsked`: the peer waits for it.
   mutating func compareStates(
     of identifier: StoreIdentifier, on id: SessionID, isAsked: Bool = false
@@ -94,7 +94,7 @@ extension Replica {
       let store = stores[identifier]
     else { return }
     let exchange = link[identifier]
-    guard !exchange.isMismatched, exchange.isPulled, exchange.toldRevision != store.revision,
+    guard !exchange.isMismatched, exchange.isPulled, exchange.sentRevision != store.revision,
       isAsked || !exchange.isCompared || store.horizon.isBelow && !exchange.isBelow,
       exchange.vector == store.log.vector
     else { return }
@@ -102,13 +102,13 @@ extension Replica {
   }
 
   /// Creates stores that only another device has, with its limits.
-  mutating func adopt(_ theirs: [StoreHave]) {
-    var adopted: [StoreIdentifier] = []
+  mutating func createStores(_ theirs: [StoreHave]) {
+    var created: [StoreIdentifier] = []
     for store in theirs where stores[store.store] == nil && stores.count < Limits.stores {
       create(store.store, policy: store.policy)
-      adopted.append(store.store)
+      created.append(store.store)
     }
-    if !adopted.isEmpty { sendHaves(only: adopted) }
+    if !created.isEmpty { sendHaves(only: created) }
   }
 
   /// Notes which stores one side does not take, as it has ``Limits/stores``. `theirs` are all that

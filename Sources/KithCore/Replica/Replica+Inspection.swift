@@ -10,7 +10,7 @@ extension Replica {
     var seen = StoreInspection(policy: store.policy)
     seen.slots = store.state.slots.mapValues { slot in
       slot.kept.compactMap { kept in
-        kept.home.map {
+        kept.location.map {
           StoreInspection.Kept(
             entry: kept.entry, digest: kept.digest, changeSet: $0.changeSet, index: $0.index,
             published: store.log.changeSets[$0.changeSet]?.clock ?? .zero)
@@ -47,8 +47,8 @@ extension Replica {
 
   /// Another device's processes, by ``ProcessID/shortName``: the one that tells its vectors in a
   /// session, and all that speak for it now.
-  package func heardProcesses(of device: DeviceID) -> (session: UInt64?, all: Set<UInt64>) {
-    coverage.heardProcesses(of: device)
+  package func knownProcesses(of device: DeviceID) -> (session: UInt64?, all: Set<UInt64>) {
+    coverage.knownProcesses(of: device)
   }
 
   /// Nil before the start.
@@ -75,7 +75,7 @@ extension Replica {
 
   /// In bytes, before the author's last change set.
   package static func authorLimit(under policy: Policy) -> Int {
-    policy.room(factor: Limits.authorFactor)
+    policy.capacity(factor: Limits.authorFactor)
   }
 
   /// In bytes, unless one value takes more.

@@ -3,9 +3,9 @@ internal import KithCrypto
 /// ``Link`` has the rules.
 extension Replica {
   package func hello(port: UInt16, at instant: Instant) -> Hello {
-    let told = timeKeeper.told(at: instant)
+    let ours = timeKeeper.clockReading(at: instant)
     return Hello(
-      version: 1, clock: told.reading, isSynchronised: told.isSynchronised, process: process,
+      version: 1, clock: ours.reading, isSynchronised: ours.isSynchronised, process: process,
       rosterDigest: roster.digest,
       port: port, software: Software.version, device: keys.id)
   }
@@ -14,11 +14,13 @@ extension Replica {
 
   mutating func connect(_ id: SessionID, to peer: SessionPeer) {
     guard !isRevoked else { return end(id, .revoked) }
-    guard peer.transportKey != keys.transportPublicKey else { return meetOurselves(id, peer) }
+    guard peer.transportKey != keys.transportPublicKey else {
+      return handleSelfConnection(id, peer)
+    }
     var link = Link(to: peer, at: now)
     let device = members.device(of: peer)
     if let device {
-      guard makeRoom(for: id, with: peer, of: device) else { return }
+      guard resolveDuplicate(for: id, with: peer, of: device) else { return }
       _ = link.recognise(device)
     }
     links[id] = link
@@ -29,13 +31,13 @@ extension Replica {
 
   /// This device dialled itself. If a copy of the directory runs elsewhere, both take new
   /// incarnations.
-  private mutating func meetOurselves(_ id: SessionID, _ peer: SessionPeer) {
-    if incarnations.meetsClone(peer.hello.process, as: process) { meetClone() }
+  private mutating func handleSelfConnection(_ id: SessionID, _ peer: SessionPeer) {
+    if incarnations.noteClone(peer.hello.process, as: process) { handleClone() }
     end(id, .ourselves)
   }
 
   /// Closes one of two sessions with a device. Returns false if it closed the new one.
-  mutating func makeRoom(
+  mutating func resolveDuplicate(
     for id: SessionID, with peer: SessionPeer, of device: DeviceID
   ) -> Bool {
     guard
@@ -65,12 +67,12 @@ extension Replica {
         clockOffsetMilliseconds: link.clockOffsetMilliseconds,
         epoch: link.peer.isMembershipOnly ? nil : keyring.current?.id),
       at: now.wallMilliseconds)
-    guard link.isToldTime else { return }
-    let agrees = hearHello(from: device, on: id)
+    guard link.getsClock else { return }
+    let agrees = noteHelloClock(from: device, on: id)
     switch links[id]?.judge(clocksAgree: agrees) {
     case .begin: exchange(on: id)
     // Either device may follow another clock now; its next message tells.
-    case .differ: tellTimeAgain(on: id)
+    case .differ: resendClock(on: id)
     case .goOn, .end, nil: break
     }
   }
@@ -113,7 +115,7 @@ extension Replica {
     case .records(let records): receive(records, on: id)
     case .have(let have): receive(have, on: id)
     case .batch(let part): receive(part, size: message.size, on: id)
-    case .addresses(let addresses): learn(addresses, from: id)
+    case .addresses(let addresses): mergeAddresses(addresses, from: id)
     case .done: break  // Only a joiner says it.
     }
   }
@@ -127,17 +129,17 @@ extension Replica {
     for id in links.keys.sorted() {
       switch links[id]?.due(at: now.monotonicMilliseconds) {
       case .end: end(id, .aged)
-      case .tellTime: tellTimeAgain(on: id)
+      case .sendClock: resendClock(on: id)
       case .ask: sendHave(on: id)
       case .nothing, nil: break
       }
     }
   }
 
-  /// Tells the time now and again later, because the clocks differ.
-  private mutating func tellTimeAgain(on id: SessionID) {
+  /// Sends the clock now and schedules sending it again, because the clocks differ.
+  private mutating func resendClock(on id: SessionID) {
     let time = now.monotonicMilliseconds
-    links[id]?.toldTime(at: time)
-    tellTime(on: id)
+    links[id]?.noteClockSent(at: time)
+    sendClock(on: id)
   }
 }

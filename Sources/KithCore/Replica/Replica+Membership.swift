@@ -15,7 +15,7 @@ extension Replica {
 
   mutating func rename(_ device: DeviceID, to name: String) {
     do throws(MembershipError) {
-      take(try members.rename(device, to: name, at: now.wallMilliseconds))
+      apply(try members.rename(device, to: name, at: now.wallMilliseconds))
     } catch {
       effects.append(.refusedMembership(error))
     }
@@ -25,9 +25,9 @@ extension Replica {
   /// it is durable.
   mutating func revoke(_ device: DeviceID, keeping staying: Set<DeviceID>) {
     do throws(MembershipError) {
-      take(try members.revoke(device, keeping: staying, at: now.wallMilliseconds))
-      take(members.makeEpochIfNone(&entropy))
-      inheritFromRevoked()
+      apply(try members.revoke(device, keeping: staying, at: now.wallMilliseconds))
+      apply(members.makeEpochIfNone(&entropy))
+      carryOverFromRevoked()
     } catch {
       effects.append(.refusedMembership(error))
     }
@@ -35,27 +35,27 @@ extension Replica {
 
   // MARK: Learning
 
-  /// Takes in records that this device made. `source` need not get them.
+  /// Learns records that this device made. `source` need not get them.
   mutating func learn(_ records: [Record], from source: SessionID? = nil) {
-    take(members.learn(own: records), from: source)
+    apply(members.learn(own: records), from: source)
   }
 
   private mutating func learn(_ records: [CheckedRecord], from source: SessionID) {
-    take(members.learn(records, isOwn: false), from: source)
+    apply(members.learn(records, isOwn: false), from: source)
   }
 
-  /// Takes in records that came by a carrier.
+  /// Learns records that came by a carrier.
   mutating func learn(checked records: [CheckedRecord]) {
-    take(members.learn(records, isOwn: false))
+    apply(members.learn(records, isOwn: false))
   }
 
   /// Stores and relays new records, ends former members' sessions, and recognises strangers. Asks
   /// peers again, because change sets may be judged now that could not be before.
-  private mutating func take(_ news: Members.News?, from source: SessionID? = nil) {
+  private mutating func apply(_ news: Members.News?, from source: SessionID? = nil) {
     guard let news else { return recogniseStrangers() }
     effects.append(.persist(news.mutations))
     coverage.setMembers(roster.sortedMembers.map(\.device))
-    partFromFormerMembers(news.revoked)
+    endSessionsOfFormerMembers(news.revoked)
     let messages = news.records.messages()
     for id in links.keys.sorted() where id != source && links[id]?.mayBeSentRecords() == true {
       effects += messages.map { .send(id, $0) }
@@ -71,7 +71,7 @@ extension Replica {
   /// Ends former members' sessions; a revoked one is first sent its revocation, and nothing else.
   /// Unless revoked itself, withholds revoked devices' chains, and forgets their addresses and
   /// coverage.
-  private mutating func partFromFormerMembers(_ revoked: [DeviceID]) {
+  private mutating func endSessionsOfFormerMembers(_ revoked: [DeviceID]) {
     for id in links.keys.sorted() {
       if let joiner = links[id]?.joiner, roster.isRevoked(joiner) { end(id, .revoked) }
       guard let device = links[id]?.device, !roster.isMember(device) else { continue }
@@ -88,11 +88,11 @@ extension Replica {
   private mutating func recogniseStrangers() {
     for id in links.keys.sorted() {
       guard let link = links[id], link.isStranger, let device = members.device(of: link.peer),
-        makeRoom(for: id, with: link.peer, of: device)
+        resolveDuplicate(for: id, with: link.peer, of: device)
       else { continue }
-      let isOwedRecords = links[id]?.recognise(device) == true
+      let lacksRecords = links[id]?.recognise(device) == true
       if !link.peer.isMembershipOnly { effects.append(.promote(id)) }
-      if isOwedRecords { sendRecords(on: id) }
+      if lacksRecords { sendRecords(on: id) }
       beginExchange(on: id)
     }
   }
@@ -147,8 +147,8 @@ extension Replica {
     guard !isJoining, case .done(let all) = members.fulfil(at: now, isDue: isDue, &entropy) else {
       return
     }
-    for news in all { take(news) }
-    inheritFromRevoked()
+    for news in all { apply(news) }
+    carryOverFromRevoked()
     scheduleDuties()
   }
 }

@@ -1,6 +1,6 @@
 internal import KithCrypto
 
-/// Once a device is known to be revoked, its chains are withheld: not told, sent or compared
+/// Once a device is known to be revoked, its chains are withheld: not announced, sent or compared
 /// (`Docs/Protocol/duties.md`, "Carrying over"). The revoker carries over their entries at once;
 /// other members later carry over the rest. Both then drop the chains.
 extension Replica {

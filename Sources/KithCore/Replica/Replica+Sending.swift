@@ -39,8 +39,8 @@ extension Replica {
         let outbound = made ?? OutboundBatch(batch, from: stores[batch.store]?.log)
         made = outbound
         effects += outbound.effects(on: id, isEarly: isEarly)
-        if links[id]?.flow.sent(outbound.byteCount) == true { effects.append(.awaitRoom(id)) }
-      case .owed: catchUp(id)
+        if links[id]?.flow.sent(outbound.byteCount) == true { effects.append(.awaitDrain(id)) }
+      case .queued: catchUp(id)
       case .nothing, nil: break
       }
     }
@@ -50,7 +50,7 @@ extension Replica {
     var batch = piece.batch
     batch.horizon = stores[batch.store]?.horizon.clock ?? .zero
     effects.append(.sendStored(id, batch))
-    if piece.asksForRoom { effects.append(.awaitRoom(id)) }
+    if piece.asksForDrain { effects.append(.awaitDrain(id)) }
   }
 
   // MARK: Back-pressure
@@ -60,12 +60,12 @@ extension Replica {
     catchUp(id)
   }
 
-  mutating func makeRoom(on id: SessionID) {
-    links[id]?.flow.makeRoom()
+  mutating func handleDrained(on id: SessionID) {
+    links[id]?.flow.noteDrained()
     catchUp(id)
   }
 
-  /// Sends the owed batches while the session takes more, each made above the peer's present
+  /// Sends the pending batches while the session takes more, each made above the peer's present
   /// coverage.
   mutating func catchUp(_ id: SessionID) {
     while let due = links[id]?.nextDue() {

@@ -65,13 +65,13 @@ extension Replica {
     return behind
   }
 
-  /// Its version of Kith; nil if it told none since the start.
+  /// Its version of Kith; nil if it sent none since the start.
   package func software(of device: DeviceID) -> String? {
     let software = contacts.meetings[device]?.handshake?.software ?? ""
     return software.isEmpty ? nil : software
   }
 
-  /// Its clock less ours at the last handshake since the start.
+  /// The device's clock minus ours, at the last handshake since the start.
   package func clockOffsetMilliseconds(of device: DeviceID) -> Int64? {
     contacts.meetings[device]?.handshake?.clockOffsetMilliseconds
   }
@@ -199,13 +199,15 @@ extension Replica {
   fileprivate func removalsUnseen(in store: StoreReplica) -> [DeviceID] {
     let unseen = store.horizon.unseen
     let waiting = store.state.drafted.values.count(where: \.entry.isRemoval)
-    let homes = store.state.removals.compactMap { store.state.slots[$0]?.newest.home?.changeSet }
+    let locations = store.state.removals.compactMap {
+      store.state.slots[$0]?.newest.location?.changeSet
+    }
     return roster.sortedMembers.map(\.device).filter { device in
       if unseen.contains(device) { return true }
-      guard device != keys.id, (waiting + homes.count) * 2 >= removalLimit else { return false }
+      guard device != keys.id, (waiting + locations.count) * 2 >= removalLimit else { return false }
       let wasHeard = coverage.lacking([:], of: store.identifier, device) != nil
       let covered = coverage.covered(by: device, of: store.identifier)
-      let lacking = wasHeard ? homes.count { $0.sequence > covered[$0.chain] ?? 0 } : 0
+      let lacking = wasHeard ? locations.count { $0.sequence > covered[$0.chain] ?? 0 } : 0
       return (waiting + lacking) * 2 >= removalLimit
     }
   }

@@ -116,7 +116,7 @@ extension Replica {
 
   // MARK: Publishing
 
-  /// Publishes drafts if possible, makes the rest durable, and tells the new coverage. `onCarrier`:
+  /// Publishes drafts if possible, makes the rest durable, and sends the new coverage. `onCarrier`:
   /// all that a carrier brings was taken in, so drafts can be put there.
   mutating func flush(onCarrier: Bool = false) {
     let flushed = stores.keys.sorted().filter {
@@ -136,7 +136,7 @@ extension Replica {
       stores[identifier]?.waiting = []
     }
     for (batch, isEarly) in batches { push(batch, isEarly: isEarly, except: nil) }
-    tellProgress()
+    sendProgress()
   }
 
   private mutating func allowsEarly(
@@ -191,16 +191,16 @@ extension Replica {
 
   /// Carries over revoked devices' entries that nobody has carried over yet, and drops those
   /// devices' change sets in the same commit.
-  mutating func inheritFromRevoked() {
+  mutating func carryOverFromRevoked() {
     let mayPublish = roster.isMember(keys.id) && !isBarren
     for identifier in stores.keys.sorted() where stores[identifier]?.log.holdsWithheld == true {
       let sealer = mayPublish ? sealer(for: identifier) : nil
-      let mutations = stores[identifier]?.inherit(
+      let mutations = stores[identifier]?.carryOver(
         by: sealer, clock: &timeKeeper, entropy: &entropy)
       guard let mutations else { continue }
       carryOut(StoreOutcome(mutations: mutations, hasProgress: true), in: [identifier])
-      // Covers were not sent until now. Each peer is sent everything above its vector.
-      for id in links.keys.sorted() where links[id]?.oweAgain(identifier) == true { catchUp(id) }
+      // Covers were withheld until now. Each peer is sent everything above its vector again.
+      for id in links.keys.sorted() where links[id]?.queueAgain(identifier) == true { catchUp(id) }
     }
   }
 
@@ -227,24 +227,24 @@ extension Replica {
     batch.horizon = min(
       batch.horizon, max(clock.latest, batch.changeSets.lazy.map(\.header.clock).max() ?? .zero))
     if let id { batch.isFromBelow = links[id]?[batch.store].isBelow == true }
-    let taken = stores[batch.store]?.take(
+    let taken = stores[batch.store]?.apply(
       batch, tainted: taint, from: peer, origin, by: judge, &members.keyring, at: time)
-    guard var intake = taken else { return taint }
-    timeKeeper.witness(intake.latest)
+    guard var applied = taken else { return taint }
+    timeKeeper.witness(applied.latest)
     if let id {
-      links[id]?[batch.store].noteApplied(batch, intake.taint, isNews: intake.isNews)
-      if intake.isNews { noteHeard() }
+      links[id]?[batch.store].noteApplied(batch, applied.taint, isNews: applied.isNews)
+      if applied.isNews { noteSessionNews() }
     }
     // Before publishing, because this database does not know all of its chain.
-    if intake.showsCopy { meetClone() }
-    let removals = removeAgain(intake.forgotten, of: batch.store, noting: &intake.outcome)
+    if applied.showsCopy { handleClone() }
+    let removals = removeAgain(applied.forgotten, of: batch.store, noting: &applied.outcome)
     var own: Batch?
     if stores[batch.store]?.drafts.isEmpty == false, canPublish(batch.store) {
-      own = publish(batch.store, noting: &intake.outcome)
+      own = publish(batch.store, noting: &applied.outcome)
     }
-    intake.outcome.mutations += pruneRemovals(of: batch.store)
-    carryOut(intake.outcome, in: [batch.store])
-    switch intake.relay {
+    applied.outcome.mutations += pruneRemovals(of: batch.store)
+    carryOut(applied.outcome, in: [batch.store])
+    switch applied.relay {
     case .nothing: break
     case .batch(let batch): push(batch, isEarly: earlySending.relays, except: id)
     case .pieces: push(Batch(store: batch.store), isInPieces: true, except: id)
@@ -255,7 +255,7 @@ extension Replica {
       notePulled(on: id)
       compareStates(of: batch.store, on: id)
     }
-    return intake.taint
+    return applied.taint
   }
 
   /// Publishes removals of values that forgotten removals had removed. Returns the batch for peers.
@@ -268,18 +268,18 @@ extension Replica {
         of: values, by: sealer, clock: &timeKeeper, entropy: &entropy)
     else { return nil }
     let (judge, time) = (judge, now.wallMilliseconds)
-    let taken = stores[identifier]?.take(
+    let taken = stores[identifier]?.apply(
       batch, tainted: Taint(), from: judge.own, .carrier, by: judge, &members.keyring, at: time)
-    guard let intake = taken else { return nil }
-    outcome += intake.outcome
+    guard let applied = taken else { return nil }
+    outcome += applied.outcome
     return batch
   }
 
-  /// Change sets came from a session: they will have to be on the carriers too.
-  private mutating func noteHeard() {
+  /// Change sets came from a session: carriers need them too, unless other devices put them first.
+  private mutating func noteSessionNews() {
     guard !carriers.isEmpty else { return }
     let (random, moment) = (entropy.drawNumber(), now.monotonicMilliseconds)
-    for id in carriers.keys { carriers[id]?.schedule?.heard(at: moment, random: random) }
+    for id in carriers.keys { carriers[id]?.schedule?.noteSessionNews(at: moment, random: random) }
   }
 
   // MARK: Damage
@@ -290,7 +290,7 @@ extension Replica {
     let found = damage
     damage = StorageDamage()
     var outcome = StoreOutcome()
-    var isParted = false
+    var lacksOwnData = false
     if found.rows > 0 {
       outcome.mutations = [.remove(.damaged)]
       let stores = found.loss == nil ? [] : stores.keys.sorted()
@@ -298,13 +298,13 @@ extension Replica {
     }
     if let chain = ownChain {
       for identifier in stores.keys.sorted() {
-        if found.loss != nil, stores[identifier]?.log.chains[chain] != nil { isParted = true }
+        if found.loss != nil, stores[identifier]?.log.chains[chain] != nil { lacksOwnData = true }
         outcome.mutations += stores[identifier]?.drop(found.loss) ?? []
       }
     }
     carryOut(outcome, in: [])
     if !outcome.mutations.isEmpty { forgetObjects() }
-    return isParted
+    return lacksOwnData
   }
 
   mutating func acceptLoss(of identifier: StoreIdentifier) {

@@ -25,7 +25,7 @@ package struct Replica: Sendable {
   package var levelBytes = Limits.smallestObjectBytes
   var links: [SessionID: Link] = [:]
   var contacts = Contacts()
-  /// Devices of which a session showed that one side has no room for the other's stores.
+  /// The stores that this device or a peer cannot take because it has ``Limits/stores``, by peer.
   var storesLeftOut: [DeviceID: StoresLeftOut] = [:]
   var coverage: Coverage
   var counters = NodeStatus.Counters()
@@ -148,9 +148,9 @@ package struct Replica: Sendable {
     case .connected(let session, let peer): connect(session, to: peer)
     case .received(let session, let message): receive(message, on: session)
     case .writable(let session, let isWritable): setWritable(isWritable, session)
-    case .room(let session): makeRoom(on: session)
+    case .drained(let session): handleDrained(on: session)
     case .disconnected(let session): disconnect(session)
-    case .carrier(let carrier, let event): carry(carrier, event)
+    case .carrier(let carrier, let event): handle(event, of: carrier)
     case .tick: passTime()
     }
     passOnAddresses()
@@ -164,7 +164,7 @@ package struct Replica: Sendable {
     stores.keys.contains(where: needsFlush)
   }
 
-  /// True if the store has something to persist or tell, or drafts that can be published.
+  /// True if the store has something to persist or to send, or drafts that can be published.
   func needsFlush(_ identifier: StoreIdentifier) -> Bool {
     guard let store = stores[identifier] else { return false }
     return store.needsFlush || !store.drafts.isEmpty && canPublish(identifier)
@@ -182,8 +182,8 @@ package struct Replica: Sendable {
     wakeAt = nil
     fulfilDutiesIfDue()
     passTimeOnLinks()
-    passOn()
-    lookForLeftBehind()
+    passOnWords()
+    findLeftBehind()
     dropExpiredHistory()
     beginDueTurns()
   }
@@ -204,13 +204,13 @@ package struct Replica: Sendable {
   // MARK: Start
 
   private mutating func start(isCopy: Bool, in boot: BootID?) {
-    let isParted = dropDamage()
+    let lacksOwnData = dropDamage()
     let isUnclean = earlySending.start(in: boot, isCopy: isCopy)
     if isUnclean { timeKeeper.skipEarlySends() }
-    if isCopy || isParted || incarnations.current == nil {
-      takeNewIncarnation()
+    if isCopy || lacksOwnData || incarnations.current == nil {
+      renewIncarnation()
     } else if isUnclean {
-      takeNewIncarnation(isReported: false)
+      renewIncarnation(isReported: false)
     }
     let author = keys.id
     for identifier in stores.keys.sorted() {
@@ -229,15 +229,15 @@ package struct Replica: Sendable {
   }
 
   /// This device runs, or ran, in another process.
-  mutating func meetClone() {
+  mutating func handleClone() {
     report(.clone(keys.id))
-    takeNewIncarnation()
+    renewIncarnation()
   }
 
   /// `isReported`: the operator has to know, because the directory was copied or the disk failed.
-  mutating func takeNewIncarnation(isReported: Bool = true) {
+  mutating func renewIncarnation(isReported: Bool = true) {
     let fresh = drawIncarnation()
-    let taken = incarnations.take(fresh, used: usedIncarnations)
+    let taken = incarnations.renew(fresh, used: usedIncarnations)
     effects.append(
       .persist(
         [.put(.incarnation, fresh.row), .put(.clock, clock.latest.row)] + earlySending.clear()))

@@ -75,7 +75,7 @@ extension Effect {
         change.changes.reduce(0) { $0 + Limits.overheadBytes + ($1.value?.bytes.count ?? 0) }
       case .addresses(let all): all.values.reduce(0) { $0 + Limits.weight(ofAddresses: $1) }
       case .leftBehind(let devices): devices.count * Limits.overheadBytes
-      case .carrier(_, .list), .carrier(_, .rest), .awaitRoom, .promote, .close, .accepted,
+      case .carrier(_, .list), .carrier(_, .rest), .awaitDrain, .promote, .close, .accepted,
         .refused,
         .refusedStore, .refusedMembership, .durable, .pulledAll, .progress, .wake, .report:
         0
@@ -89,7 +89,7 @@ extension Effect {
   fileprivate var session: SessionID? {
     switch self {
     case .send(let session, _), .push(let session, _), .sendStored(let session, _),
-      .awaitRoom(let session), .promote(let session), .close(let session, _),
+      .awaitDrain(let session), .promote(let session), .close(let session, _),
       .pulledAll(let session):
       session
     default: nil

@@ -41,7 +41,8 @@ extension Shell {
     guard case .round(let writes) = out.take() else { preconditionFailure("no round is out") }
     let isRecovery = health.problem != nil
     health = .sound
-    return Aftermath(settled: settle(writes, .success(())), turn: isRecovery ? .recovered : nil)
+    return Aftermath(
+      settled: settle(writes, .success(())), healthChange: isRecovery ? .recovered : nil)
   }
 
   /// The work failed: no waiting effect has happened or will. All open writes fail, but only once
@@ -63,7 +64,7 @@ extension Shell {
     switch health {
     case .sound:
       attempts = 0
-      aftermath.turn = .failed
+      aftermath.healthChange = .failed
     case .failed(_, let before, _), .probing(_, let before):
       attempts = before + 1
       aftermath.settled += settleAll(.storage(error))
@@ -109,18 +110,18 @@ extension Shell {
     return aftermath
   }
 
-  // MARK: Fates
+  // MARK: Results of writes
 
   private mutating func settle(
     _ writes: [WriteID], _ result: Result<Void, Unavailable>
   ) -> [WriteID] {
     let open = writes.filter(isOpen)
-    for write in open { fates[write] = .settled(result) }
+    for write in open { results[write] = .settled(result) }
     return open
   }
 
   mutating func settleAll(_ reason: Unavailable) -> [WriteID] {
-    settle(fates.keys.sorted { $0.rawValue < $1.rawValue }, .failure(reason))
+    settle(results.keys.sorted { $0.rawValue < $1.rawValue }, .failure(reason))
   }
 }
 

@@ -5,7 +5,7 @@
 /// simulator's devices and the tests drive the same value:
 ///
 /// ```swift
-/// if shell.wantsFlush { show(shell.take(.flush, at: now)) }
+/// if shell.wantsFlush { show(shell.handle(.flush, at: now)) }
 /// switch shell.next(at: now) {
 /// case .round(let round):  // do early, commit, do late; then committed() or failed(…)
 /// case .reload:  // make a replica of what storage holds; then reopen(…) or failed(…)
@@ -13,7 +13,7 @@
 /// }
 /// ```
 package struct Shell: Sendable {
-  /// How long a write waits for others: about one turn of a run loop.
+  /// How long a write waits for others: about one pass of a run loop.
   package static let gatheringMilliseconds: UInt64 = 20
   /// The longest wait before storage is retried.
   package static let longestRetryMilliseconds: UInt64 = 30_000
@@ -41,7 +41,7 @@ package struct Shell: Sendable {
     case storage(StorageError)
   }
 
-  package enum Taken: Sendable {
+  package enum Response: Sendable {
     /// Carry these effects out now: they depend on no commit. The others wait in ``Shell/outbox``.
     case handled([Effect])
     /// Storage fails; the next replica gets it.
@@ -64,20 +64,20 @@ package struct Shell: Sendable {
   package struct Aftermath: Sendable {
     /// Carry these out now.
     package var effects: [Effect] = []
-    /// Writes whose fate is known now.
+    /// Writes whose result is known now.
     package var settled: [WriteID] = []
     /// Nil if storage is as before.
-    package var turn: Turn?
+    package var healthChange: HealthChange?
   }
 
   /// A change of ``Shell/health``.
-  package enum Turn: Sendable {
+  package enum HealthChange: Sendable {
     /// The driver ends all sessions: the next replica knows none.
     case failed
     case recovered
   }
 
-  /// The fate of a queued mark.
+  /// The result of queueing a mark.
   package enum Marked: Sendable {
     /// Everything is durable already.
     case nothingWaits
@@ -91,7 +91,7 @@ package struct Shell: Sendable {
     case reload
   }
 
-  enum Fate {
+  enum WriteResult {
     case open
     case settled(Result<Void, Unavailable>)
   }
@@ -120,7 +120,7 @@ package struct Shell: Sendable {
   var tickAt: UInt64?
   /// When gathering ends; nil: no write gathers.
   var gathersUntil: UInt64?
-  var fates: [WriteID: Fate] = [:]
+  var results: [WriteID: WriteResult] = [:]
   /// The last error after closing; storage may take commits again since.
   var problemWhileClosing: StorageError?
 
@@ -131,15 +131,16 @@ package struct Shell: Sendable {
 
   // MARK: Inputs
 
-  /// Takes in one input; a closed shell takes only `flush`. While storage fails, `open`,
+  /// Handles one input; a closed shell handles only `flush`. While storage fails, `open`,
   /// `clockStatus`, `keepHistory` and a carrier's `attached` and `removed` are kept for the next
-  /// replica, and all else is refused. A replica whose first commit is being tried gets them at once.
+  /// replica, and all else is refused. A replica whose first commit is being tried gets them at
+  /// once.
   ///
   /// If `gathers`, a write waits up to ``gatheringMilliseconds`` for others, unless something else
   /// wants a commit.
-  package mutating func take(
+  package mutating func handle(
     _ input: Input, gathers: Bool = false, at now: Instant
-  ) -> Taken {
+  ) -> Response {
     if case .flush = input { gathersUntil = nil } else if isClosed { return .refused(.closed) }
     if let problem = health.problem {
       guard Self.isKept(input) else { return .refused(.storage(problem)) }
@@ -222,7 +223,7 @@ package struct Shell: Sendable {
     if let end = gathersUntil, end <= now.monotonicMilliseconds { gathersUntil = nil }
     guard let tick = tickAt, tick <= now.monotonicMilliseconds else { return [] }
     tickAt = nil
-    guard case .handled(let effects) = take(.tick, at: now) else { return [] }
+    guard case .handled(let effects) = handle(.tick, at: now) else { return [] }
     return effects
   }
 
@@ -230,18 +231,18 @@ package struct Shell: Sendable {
 
   // MARK: Writes that are awaited
 
-  /// Keeps the write's fate until it is taken. Call it in the step that accepted the write.
-  package mutating func expect(_ write: WriteID) { fates[write] = .open }
+  /// Keeps the write's result until it is taken. Call it in the step that accepted the write.
+  package mutating func expect(_ write: WriteID) { results[write] = .open }
 
   /// Whether it is neither durable nor lost yet.
   package func isOpen(_ write: WriteID) -> Bool {
-    if case .open = fates[write] { true } else { false }
+    if case .open = results[write] { true } else { false }
   }
 
-  /// The fate, once; nil while the write is open.
-  package mutating func takeFate(of write: WriteID) -> Result<Void, Unavailable>? {
-    guard case .settled(let result) = fates[write] else { return nil }
-    fates[write] = nil
+  /// The write's result, returned once; nil while the write is open.
+  package mutating func takeResult(of write: WriteID) -> Result<Void, Unavailable>? {
+    guard case .settled(let result) = results[write] else { return nil }
+    results[write] = nil
     return result
   }
 

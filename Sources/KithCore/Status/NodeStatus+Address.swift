@@ -5,7 +5,7 @@ extension NodeStatus {
     package enum Source: String, Codable, Hashable, Sendable {
       /// A person named it: `--peer`, or `kith devices meet`.
       case named
-      /// The device was met there, or another one told it.
+      /// The device was met there, or another device sent the address.
       case remembered
       /// The device is heard there on the local network.
       case heard

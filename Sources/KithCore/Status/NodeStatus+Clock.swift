@@ -21,7 +21,7 @@ extension NodeStatus {
     package var stampsAheadMilliseconds: Int64 = 0
     /// Devices whose clocks differed too much when last heard, by id.
     package var differences: [ClockDifference] = []
-    /// Times told within the last hour, by id.
+    /// Times received within the last hour, by id.
     package var peers: [PeerClock] = []
 
     package init() {}
@@ -49,7 +49,7 @@ extension NodeStatus {
     }
   }
 
-  /// The time that a device told.
+  /// The time that a device sent.
   package struct PeerClock: Codable, Hashable, Sendable {
     package var device: DeviceID
     /// Its time less the one in use here.
@@ -73,7 +73,7 @@ extension NodeStatus {
     }
 
     package var device: DeviceID
-    /// Its clock less ours.
+    /// The device's clock minus ours.
     package var milliseconds: Int64
     package var outcome: Outcome
   }

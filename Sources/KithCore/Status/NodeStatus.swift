@@ -69,7 +69,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var address: String
     /// Whether this side dialled.
     package var isDialled: Bool
-    /// The device's clock less ours when it last told it, in milliseconds.
+    /// The device's clock minus ours, as last received, in milliseconds.
     package var clockOffsetMilliseconds: Int64
     /// Whether stores are exchanged: the device is a member, and the clocks agree.
     public var isExchanging: Bool

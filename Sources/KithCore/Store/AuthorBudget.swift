@@ -31,7 +31,7 @@ struct AuthorBudget {
   /// Bytes of the author that the store may hold.
   ///
   /// - Complexity: O(1).
-  func room(in store: StoreReplica) -> Int {
+  func capacity(in store: StoreReplica) -> Int {
     let weights = store.log.weights
     let shared = Limits.authorsBytes - ofAll - (weights.total - weights[author] - weights[own])
     return min(
@@ -42,7 +42,7 @@ struct AuthorBudget {
   /// Bytes of one author that a store may hold, `besides` those that it has elsewhere, whatever
   /// other authors have.
   static func most(in store: StoreReplica, besides: Int = 0, unopened: Int = 0) -> Int {
-    let most = min(Limits.authorBytes - besides, store.policy.room(factor: Limits.authorFactor))
+    let most = min(Limits.authorBytes - besides, store.policy.capacity(factor: Limits.authorFactor))
     return store.isOpened ? most : min(most, Limits.unopenedAuthorBytes - unopened)
   }
 }
@@ -53,7 +53,7 @@ extension AuthorBudget {
   static func most(beside all: Int, in store: StoreReplica, of author: DeviceID) -> Int {
     min(
       Limits.authorBytes - (all - store.log.weights[author]),
-      store.policy.room(factor: Limits.authorFactor))
+      store.policy.capacity(factor: Limits.authorFactor))
   }
 }
 

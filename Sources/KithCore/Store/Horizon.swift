@@ -80,8 +80,8 @@ extension StoreReplica {
 
   // MARK: The horizon
 
-  /// Another device has forgotten removals up to a clock.
-  mutating func learn(horizon clock: HybridTime) -> [Mutation] {
+  /// Another device has forgotten removals up to this clock.
+  mutating func raiseHorizon(to clock: HybridTime) -> [Mutation] {
     guard clock > horizon.clock else { return [] }
     horizon.clock = clock
     return [.put(.store(identifier, .horizon), horizon.row)]
@@ -91,7 +91,7 @@ extension StoreReplica {
   mutating func leaveBelow() -> [Mutation] {
     guard horizon.isBelow else { return [] }
     horizon.isBelow = false
-    isHorizonUntold = true
+    isHorizonUnsent = true
     return [.put(.store(identifier, .horizon), horizon.row)]
   }
 
@@ -114,22 +114,22 @@ extension StoreReplica {
     lacking: (ChangeSetReference) -> [DeviceID]
   ) -> [Mutation] {
     let before = horizon
-    let homes = forgetRemovals(limit: limit) { coveredByAll($0.changeSet) }
-    let unseen = Set(homes.map(\.changeSet)).flatMap(lacking)
+    let locations = forgetRemovals(limit: limit) { coveredByAll($0.changeSet) }
+    let unseen = Set(locations.map(\.changeSet)).flatMap(lacking)
     horizon.unseen = Set(horizon.unseen).union(unseen).sorted()
-    let mutations = log.drop(homes, in: identifier)
+    let mutations = log.drop(locations, in: identifier)
     return horizon == before
       ? mutations : mutations + [.put(.store(identifier, .horizon), horizon.row)]
   }
 
-  /// Drops such removals from the state only, raises the horizon, and returns their homes.
+  /// Drops such removals from the state only, raises the horizon, and returns their locations.
   mutating func forgetRemovals(
-    limit: Int = Limits.removals, coveredByAll: (EntryHome) -> Bool
-  ) -> [EntryHome] {
+    limit: Int = Limits.removals, coveredByAll: (EntryLocation) -> Bool
+  ) -> [EntryLocation] {
     guard hasExcessRemovals(limit) else { return [] }
     let removals = state.removals.compactMap { state.slots[$0]?.newest }
       .map {
-        (entry: $0, published: published($0), isCovered: $0.home.map(coveredByAll) ?? false)
+        (entry: $0, published: published($0), isCovered: $0.location.map(coveredByAll) ?? false)
       }
       .sorted { left, right in
         left.isCovered != right.isCovered
@@ -140,12 +140,12 @@ extension StoreReplica {
     return removals.prefix(removals.count - limit).compactMap { removal in
       state.forgetRemoval(of: removal.entry.entry.key)
       horizon.clock = max(horizon.clock, removal.published)
-      return removal.entry.home
+      return removal.entry.location
     }
   }
 
   private func published(_ kept: KeptEntry) -> HybridTime {
-    kept.home.flatMap { log.changeSets[$0.changeSet]?.clock } ?? kept.entry.stamp.clock
+    kept.location.flatMap { log.changeSets[$0.changeSet]?.clock } ?? kept.entry.stamp.clock
   }
 }
 

@@ -43,19 +43,19 @@ extension StoreReplica {
       let box = keyring.sharedBox(epoch: header.epoch, author: certificate)
     else { return .notYet }
     guard epoch.storeTag(of: identifier) == header.storeTag else { return .misdirected }
-    guard log.chains[header.chain] != nil || hasPlace(for: header.chain, own: judge.own) else {
+    guard log.chains[header.chain] != nil || hasSpace(for: header.chain, own: judge.own) else {
       return .tooMuch
     }
     // A known change set counts already; repair only returns lost entries.
     if author != judge.own, !log.knows(changeSet.reference) {
-      let room = judge.budgets[author]?.room(in: self) ?? 0
-      guard log.weights[author] + changeSet.weight <= room else { return .tooMuch }
+      let capacity = judge.budgets[author]?.capacity(in: self) ?? 0
+      guard log.weights[author] + changeSet.weight <= capacity else { return .tooMuch }
     }
     return judge.open(changeSet, box: box, of: certificate.boxKey)
   }
 
-  /// Keeps places free for this device's own chains.
-  private func hasPlace(for chain: ChainID, own: DeviceID) -> Bool {
+  /// Keeps space free for this device's own chains.
+  private func hasSpace(for chain: ChainID, own: DeviceID) -> Bool {
     chain.device == own
       || log.chains.count < Limits.chainsPerStore - Limits.incarnations
         && log.incarnations[chain.device]?.count ?? 0 < Limits.chainsPerDevice

@@ -43,20 +43,20 @@ extension StoreReplica {
       store.state.setDraft(nil, of: entry.key)
       let kept = KeptEntry(
         entry: entry, digest: Blake2b.digest256(plaintext),
-        home: EntryHome(changeSet: changeSet.reference, index: index))
+        location: EntryLocation(changeSet: changeSet.reference, index: index))
       return store.merge(kept).dropped
     }
   }
 
-  /// Keeps a change set of this device. `place` puts an entry into the state, and returns the homes
-  /// to drop.
+  /// Keeps a change set of this device. `insert` puts an entry into the state, and returns the
+  /// locations to drop.
   private mutating func begin(
-    _ changeSet: ChangeSet, place: (inout Self, UInt32) -> [EntryHome]
+    _ changeSet: ChangeSet, insert: (inout Self, UInt32) -> [EntryLocation]
   ) -> [Mutation] {
     let previous = log.insert(changeSet)
-    untold.insert(changeSet.header.chain)
+    unsentChains.insert(changeSet.header.chain)
     let indices = changeSet.stored.entries.keys.sorted()
-    let dropped = indices.flatMap { place(&self, $0) }
+    let dropped = indices.flatMap { insert(&self, $0) }
     return changeSet.rows(of: indices, in: identifier)
       + log.drop(dropped, alsoConsidering: previous, in: identifier)
   }
@@ -75,7 +75,7 @@ extension StoreReplica {
   /// entry is in them.
   mutating func withhold(_ revoked: Set<DeviceID>) -> [Mutation] {
     log.withhold(revoked)
-    untold = untold.filter { !revoked.contains($0.device) }
+    unsentChains = unsentChains.filter { !revoked.contains($0.device) }
     return withheldEntries.isEmpty ? log.dropWithheld(in: identifier) : []
   }
 
@@ -83,7 +83,7 @@ extension StoreReplica {
   /// devices' change sets. The shown values stay.
   ///
   /// Returns nil if the entries wait for a sealer.
-  mutating func inherit(
+  mutating func carryOver(
     by sealer: Sealer?, clock: inout TimeKeeper, entropy: inout any Entropy
   ) -> [Mutation]? {
     // Equals the author's plaintext, since an entry has one encoding.
@@ -96,8 +96,8 @@ extension StoreReplica {
       let changeSet = seal(part, by: sealer, clock: clock.tick(), &entropy)
       mutations += begin(changeSet) { store, index in
         let (entry, plaintext) = part[Int(index)]
-        let home = EntryHome(changeSet: changeSet.reference, index: index)
-        _ = store.state.rehome(entry.key, Blake2b.digest256(plaintext), to: home)
+        let location = EntryLocation(changeSet: changeSet.reference, index: index)
+        _ = store.state.relocate(entry.key, Blake2b.digest256(plaintext), to: location)
         return []
       }
       changeSets.append(changeSet)
@@ -112,7 +112,7 @@ extension StoreReplica {
   private var withheldEntries: [KeptEntry] {
     guard log.holdsWithheld else { return [] }
     return state.slots.sorted { $0.key < $1.key }.flatMap { _, slot in
-      slot.kept.filter { $0.home.map { log.isWithheld($0.changeSet.device) } ?? false }
+      slot.kept.filter { $0.location.map { log.isWithheld($0.changeSet.device) } ?? false }
     }
   }
 }

@@ -69,12 +69,12 @@ extension StoreReplica {
     else { return false }
     log.insert(changeSet)
     for (index, entry, digest) in opened.entries {
-      let home = EntryHome(changeSet: changeSet.reference, index: index)
-      _ = merge(KeptEntry(entry: entry, digest: digest, home: home))
+      let location = EntryLocation(changeSet: changeSet.reference, index: index)
+      _ = merge(KeptEntry(entry: entry, digest: digest, location: location))
     }
     for index in opened.quarantined {
       quarantined += 1
-      _ = log.quarantine(EntryHome(changeSet: changeSet.reference, index: index))
+      _ = log.quarantine(EntryLocation(changeSet: changeSet.reference, index: index))
     }
     return true
   }

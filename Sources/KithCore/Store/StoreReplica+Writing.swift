@@ -32,7 +32,7 @@ extension StoreReplica {
   /// Adds a transaction to the drafts, and returns the changed shown values; nil if a value would
   /// not be shown.
   mutating func accept(_ write: LocalWrite, author: DeviceID) -> [ShownChange]? {
-    guard let changes = state.lay(write, author: author) else { return nil }
+    guard let changes = state.applyDraft(write, author: author) else { return nil }
     drafts.add(write)
     dropExcessRemovals()
     return changes
@@ -122,7 +122,7 @@ extension StoreReplica {
   // MARK: Drafts on a new state
 
   /// The keys that drafts lost when the published entries changed.
-  struct Relaying {
+  struct LostDrafts {
     /// Lost to later writes.
     var superseded: Set<Key> = []
     /// In refused transactions.
@@ -131,12 +131,12 @@ extension StoreReplica {
 
   /// Drops the drafts that would not be the newest entry of their key, and refuses transactions of
   /// which a value would not be shown (`Docs/Protocol/drafts.md`, "Re-checking").
-  mutating func layDraftsAnew(
+  mutating func reapplyDrafts(
     author: DeviceID, noting outcome: inout StoreOutcome
-  ) -> Relaying {
-    var keys = Relaying()
+  ) -> LostDrafts {
+    var keys = LostDrafts()
     guard !drafts.isEmpty else { return keys }
-    var standing: [LocalWrite] = []
+    var remaining: [LocalWrite] = []
     for write in drafts.transactions {
       var rest = write
       rest.operations.removeAll { !state.isNewest($0, writtenAt: write.clock, by: author) }
@@ -145,26 +145,26 @@ extension StoreReplica {
         rest.operations = []
       }
       keys.superseded.formUnion(Set(write.keys).subtracting(rest.keys))
-      if !rest.operations.isEmpty { standing.append(rest) }
+      if !rest.operations.isEmpty { remaining.append(rest) }
     }
     var unshown: [LocalWrite] = []
     while true {
-      let refused = state.layAnew(standing, author: author)
+      let refused = state.replaceDrafts(with: remaining, author: author)
       guard !refused.isEmpty else { break }
       unshown += refused
       let clocks = Set(refused.map(\.clock))
-      standing.removeAll { clocks.contains($0.clock) }
+      remaining.removeAll { clocks.contains($0.clock) }
     }
-    // Some may fit over those that stand, without others that were not shown.
+    // Some may fit over the remaining ones, without others that were not shown.
     for write in unshown.sorted(by: { $0.clock < $1.clock }) {
-      if state.lay(write, author: author) != nil {
-        standing.append(write)
+      if state.applyDraft(write, author: author) != nil {
+        remaining.append(write)
       } else {
         refuse(write, because: .quota, noting: &outcome)
         keys.refused.formUnion(write.keys)
       }
     }
-    drafts.keep(standing)
+    drafts.keep(remaining)
     return keys
   }
 
@@ -182,10 +182,10 @@ extension StoreReplica {
     return StoreOutcome(mutations: mutations, hasProgress: !mutations.isEmpty)
   }
 
-  /// Lays the drafts from storage.
+  /// Applies the drafts from storage.
   mutating func start(author: DeviceID) -> StoreOutcome {
     var outcome = StoreOutcome()
-    _ = layDraftsAnew(author: author, noting: &outcome)
+    _ = reapplyDrafts(author: author, noting: &outcome)
     return outcome
   }
 
@@ -194,7 +194,7 @@ extension StoreReplica {
   ) -> StoreOutcome {
     reportedOverLimit = []
     var outcome = StoreOutcome(mutations: [.put(.store(identifier, .policy), policy.row)])
-    showAnew(author: author, at: milliseconds, noting: &outcome) {
+    refreshShown(author: author, at: milliseconds, noting: &outcome) {
       $0.state = $0.state.under(policy)
     }
     return outcome
@@ -206,26 +206,26 @@ extension StoreReplica {
   ) -> StoreOutcome {
     var outcome = StoreOutcome()
     drafts.restamp(from: first, with: &clock)
-    showAnew(author: author, at: clock.now.wallMilliseconds, noting: &outcome) { _ in }
+    refreshShown(author: author, at: clock.now.wallMilliseconds, noting: &outcome) { _ in }
     return outcome
   }
 
-  private mutating func showAnew(
+  private mutating func refreshShown(
     author: DeviceID, at milliseconds: UInt64, noting outcome: inout StoreOutcome,
     after change: (inout Self) -> Void
   ) {
     let shown = state.shown
     change(&self)
-    let keys = layDraftsAnew(author: author, noting: &outcome)
+    let keys = reapplyDrafts(author: author, noting: &outcome)
     view(
       .quotaViolationChange, state.changes(since: shown),
       superseded: keys.superseded.union(keys.refused), at: milliseconds, noting: &outcome)
   }
 
-  // MARK: Telling changes
+  // MARK: Notifying programs
 
-  /// Tells programs of changes, and keeps the values that these end. Programs learn of every change
-  /// here, except that a failed commit undoes what its history never kept.
+  /// Notifies programs of changes, and keeps the values that these end. Programs are notified of
+  /// every change here, except that a failed commit undoes what its history never kept.
   mutating func view(
     _ reason: ChangeReason?, _ changes: [ShownChange], superseded: Set<Key> = [],
     at milliseconds: UInt64, noting outcome: inout StoreOutcome

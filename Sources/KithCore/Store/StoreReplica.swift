@@ -16,8 +16,8 @@ struct StoreReplica {
   var history: PastValues?
   /// Writes to report as durable with the next flush.
   var waiting: [WriteID] = []
-  /// Chains whose coverage peers have not been told.
-  var untold: Set<ChainID> = []
+  /// Chains whose new coverage was not sent to peers yet.
+  var unsentChains: Set<ChainID> = []
   /// Change sets in storage that cannot be opened; they count as lost.
   var unreadable: [ChangeSetReference: [UInt32]] = [:]
   /// The damage, until all of it is covered again.
@@ -27,8 +27,8 @@ struct StoreReplica {
   /// Authors over their limit that were reported.
   var reportedOverLimit: Set<DeviceID> = []
   var horizon = Horizon()
-  /// Whether peers have not been told that this store is no longer below its horizon.
-  var isHorizonUntold = false
+  /// Whether it was not sent to peers yet that this store is no longer below its horizon.
+  var isHorizonUnsent = false
   /// Counts the changes of vector and digest.
   private(set) var revision: UInt64 = 0
 
@@ -43,7 +43,7 @@ struct StoreReplica {
   }
 
   var needsFlush: Bool {
-    !drafts.isSaved || !waiting.isEmpty || !untold.isEmpty || isHorizonUntold
+    !drafts.isSaved || !waiting.isEmpty || !unsentChains.isEmpty || isHorizonUnsent
   }
 
   /// The digest over all kept entries, except removals that are their key's newest
@@ -78,22 +78,25 @@ struct StoreReplica {
 
   // MARK: Entries
 
-  /// Merges a published entry. Returns the homes to drop.
-  mutating func merge(_ entry: KeptEntry) -> (isNew: Bool, dropped: [EntryHome]) {
+  /// Merges a published entry. Returns the locations to drop.
+  mutating func merge(_ entry: KeptEntry) -> (isNew: Bool, dropped: [EntryLocation]) {
     cachedDigest = nil
     revision += 1
     switch state.merge(entry) {
     case .known:
-      // Another device carried over a revoked device's entry: its copy becomes the entry's home.
-      if let home = entry.home,
+      // Another device carried over a revoked device's entry: the entry's location is now in that
+      // device's change set.
+      if let location = entry.location,
         let old = state.slots[entry.entry.key]?.kept.first(where: { $0.digest == entry.digest })?
-          .home, log.isWithheld(old.changeSet.device)
+          .location, log.isWithheld(old.changeSet.device)
       {
-        return (false, state.rehome(entry.entry.key, entry.digest, to: home).map { [$0] } ?? [])
+        return (
+          false, state.relocate(entry.entry.key, entry.digest, to: location).map { [$0] } ?? []
+        )
       }
-      return (false, entry.home.map { [$0] } ?? [])
-    case .superseded: return (false, entry.home.map { [$0] } ?? [])
-    case .kept(let dropped): return (true, dropped.compactMap(\.home))
+      return (false, entry.location.map { [$0] } ?? [])
+    case .superseded: return (false, entry.location.map { [$0] } ?? [])
+    case .kept(let dropped): return (true, dropped.compactMap(\.location))
     }
   }
 

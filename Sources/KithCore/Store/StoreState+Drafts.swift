@@ -4,7 +4,7 @@ extension Claim {
   /// A draft's publishing clock: later than every real one.
   static let unpublished = HybridTime(rawValue: .max)
 
-  /// Whether a draft claims the room.
+  /// Whether it is a draft's claim.
   var isUnpublished: Bool { clock == Self.unpublished }
 
   func published(at clock: HybridTime) -> Claim {
@@ -13,10 +13,11 @@ extension Claim {
 }
 
 extension StoreState {
-  /// Lays a transaction as it would be published now, and returns the changed shown values.
+  /// Applies a transaction to the drafts as if it were published now, and returns the changed shown
+  /// values.
   ///
   /// Returns nil, and changes nothing, if a value of it would not be shown.
-  mutating func lay(_ write: LocalWrite, author: DeviceID) -> [ShownChange]? {
+  mutating func applyDraft(_ write: LocalWrite, author: DeviceID) -> [ShownChange]? {
     let entries = form(of: write, author: author, group: group)
     let before = entries.map { drafted[$0.entry.key] }
     for entry in entries { setDraft(entry, of: entry.entry.key) }
@@ -30,11 +31,11 @@ extension StoreState {
     return nil
   }
 
-  /// Lays transactions with different keys in place of all drafts, each as it would be published
-  /// without the others (`Docs/Protocol/drafts.md`, "Re-checking").
+  /// Replaces all drafts by transactions with different keys, each as if it were published without
+  /// the others (`Docs/Protocol/drafts.md`, "Re-checking").
   ///
   /// - Returns: Those of which a value is not shown.
-  mutating func layAnew(_ writes: [LocalWrite], author: DeviceID) -> [LocalWrite] {
+  mutating func replaceDrafts(with writes: [LocalWrite], author: DeviceID) -> [LocalWrite] {
     removeDrafts()
     let forms = writes.enumerated().map { number, write in
       form(of: write, author: author, group: UInt32(number))
@@ -77,10 +78,11 @@ extension StoreState {
     let entry = Entry(
       key: key, stamp: stamp, content: operation.value.map(Entry.Content.value) ?? .removed,
       claim: claim, replaced: slots[key]?.newest.entry.stamp, fallback: fallback)
-    return KeptEntry(entry: entry, digest: .zero, home: nil)
+    return KeptEntry(entry: entry, digest: .zero, location: nil)
   }
 
-  /// Claims room anew if a value grows its key; else keeps the latest claim that it replaces.
+  /// A new claim if a value grows its key; otherwise the latest claim that the transaction
+  /// replaces.
   private func claim(of write: LocalWrite, author: DeviceID, group: UInt32) -> Claim {
     let new = Claim(clock: Claim.unpublished, device: author, group: group)
     var latest: Claim?
@@ -88,20 +90,20 @@ extension StoreState {
       guard let value = operation.value else { continue }
       let key = Key(operation.key)
       guard let shown = shown[key], value.size <= shown.value.size,
-        let standing = slot(key)?.standing(of: shown.step)
+        let current = slot(key)?.claimAndFallback(of: shown.step)
       else { return new }
-      latest = max(latest ?? standing.claim, standing.claim)
+      latest = max(latest ?? current.claim, current.claim)
     }
     return latest ?? new
   }
 
   private func fallback(of key: Key, claimedAt claim: Claim) -> Fallback? {
-    guard let shown = shown[key], let standing = slot(key)?.standing(of: shown.step) else {
+    guard let shown = shown[key], let current = slot(key)?.claimAndFallback(of: shown.step) else {
       return nil
     }
     // If the value's claim is equal, or of this publishing, its own fallback is taken.
-    guard standing.claim < claim, !standing.claim.isUnpublished else { return standing.fallback }
-    return Fallback(value: shown.value, claim: standing.claim)
+    guard current.claim < claim, !current.claim.isUnpublished else { return current.fallback }
+    return Fallback(value: shown.value, claim: current.claim)
   }
 
   private mutating func removeDrafts() {

@@ -34,7 +34,7 @@ struct StoreState {
   private(set) var newestKeys = 0
   /// Newest values that the policy never shows.
   private var neverShown = 0
-  /// Whether the last refresh found room for everything.
+  /// Whether all values fitted at the last refresh.
   private var fitted = true
 
   init(policy: Policy) {
@@ -83,9 +83,11 @@ struct StoreState {
     return outcome
   }
 
-  /// Gives a kept entry another home, and returns the former one; nil if the entry is not kept.
-  mutating func rehome(_ key: Key, _ digest: Digest256, to home: EntryHome) -> EntryHome? {
-    slots[key]?.rehome(digest, to: home)
+  /// Gives a kept entry another location, and returns the former one; nil if the entry is not kept.
+  mutating func relocate(_ key: Key, _ digest: Digest256, to location: EntryLocation)
+    -> EntryLocation?
+  {
+    slots[key]?.relocate(digest, to: location)
   }
 
   mutating func forgetRemoval(of key: Key) {
@@ -174,7 +176,7 @@ extension Slot {
   }
 
   /// A step's claim, and its entry's fallback. A fallback has none of its own.
-  func standing(of step: ShownStep) -> (claim: Claim, fallback: Fallback?)? {
+  func claimAndFallback(of step: ShownStep) -> (claim: Claim, fallback: Fallback?)? {
     switch step {
     case .value: (newest.entry.claim, newest.entry.fallback)
     case .fallback: newest.entry.fallback.map { ($0.claim, nil) }
@@ -199,7 +201,7 @@ extension StoreState {
     return changes.sorted { $0.key < $1.key }
   }
 
-  /// The same entries under another policy, without drafts: the caller lays them anew.
+  /// The same entries under another policy, without drafts: the caller applies them again.
   func under(_ policy: Policy) -> StoreState {
     var state = StoreState(policy: policy)
     for slot in slots.values {

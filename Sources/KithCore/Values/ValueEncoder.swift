@@ -81,7 +81,7 @@ struct ValueEncoder {
 
   private mutating func prepend(varint: UInt64) {
     let count = max(1, (70 - varint.leadingZeroBitCount) / 7)
-    makeRoom(count)
+    reserve(count)
     var rest = varint
     for index in start..<start + count {
       storage[index] = UInt8(truncatingIfNeeded: rest & 0x7F) | 0x80
@@ -91,24 +91,24 @@ struct ValueEncoder {
   }
 
   private mutating func prepend(fixed64: UInt64) {
-    makeRoom(8)
+    reserve(8)
     for index in 0..<8 {
       storage[start + index] = UInt8(truncatingIfNeeded: fixed64 >> (8 * UInt64(index)))
     }
   }
 
   private mutating func prepend(byte: UInt8) {
-    makeRoom(1)
+    reserve(1)
     storage[start] = byte
   }
 
   private mutating func prepend(_ bytes: some Collection<UInt8>) {
-    makeRoom(bytes.count)
+    reserve(bytes.count)
     storage.replaceSubrange(start..<start + bytes.count, with: bytes)
   }
 
   /// Moves `start` back by `count`, and adds space in front if needed.
-  private mutating func makeRoom(_ count: Int) {
+  private mutating func reserve(_ count: Int) {
     if start < count {
       let more = max(storage.count, count)
       storage.replaceSubrange(0..<start, with: repeatElement(0, count: start + more))

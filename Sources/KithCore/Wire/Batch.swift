@@ -79,8 +79,8 @@ struct BatchFrame: Hashable, Sendable {
       ranges.append(start..<end)
       (start, bytes) = (end, 0)
     }
-    for (place, weight) in weights.enumerated() {
-      if bytes > 0, bytes + weight > Limits.batchPartBytes { close(at: place) }
+    for (position, weight) in weights.enumerated() {
+      if bytes > 0, bytes + weight > Limits.batchPartBytes { close(at: position) }
       bytes += weight
     }
     if bytes > 0, bytes + covers * Limits.coverBytes > Limits.batchPartBytes {

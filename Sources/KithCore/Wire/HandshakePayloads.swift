@@ -31,7 +31,7 @@ package struct Offer: Hashable, Sendable {
 package struct Hello: Hashable, Sendable {
   /// The protocol version, chosen by the listener.
   package var version: UInt32
-  /// The side's ``ToldTime/reading``.
+  /// The side's ``ClockReading/reading``.
   package var clock: HybridTime
   package var isSynchronised: Bool
   package var process: ProcessID
@@ -44,7 +44,7 @@ package struct Hello: Hashable, Sendable {
   /// the id.
   package var device: DeviceID?
 
-  var time: ToldTime { ToldTime(reading: clock, isSynchronised: isSynchronised) }
+  var time: ClockReading { ClockReading(reading: clock, isSynchronised: isSynchronised) }
 
   package init(
     version: UInt32, clock: HybridTime, isSynchronised: Bool, process: ProcessID,

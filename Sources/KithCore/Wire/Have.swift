@@ -43,10 +43,10 @@ package struct Have: Hashable, Sendable {
   package var words: [WordGroup] = []
   /// Of the words that the sender keeps, in a full one.
   package var wordsDigest: Digest128?
-  package var time: ToldTime?
+  package var time: ClockReading?
 
   package init(
-    number: UInt64, isWhole: Bool, listsAll: Bool, stores: [StoreHave], time: ToldTime? = nil
+    number: UInt64, isWhole: Bool, listsAll: Bool, stores: [StoreHave], time: ClockReading? = nil
   ) {
     self.number = number
     self.isWhole = isWhole
@@ -56,7 +56,7 @@ package struct Have: Hashable, Sendable {
   }
 
   /// A `Have` that only tells the time.
-  init(telling time: ToldTime) {
+  init(clock time: ClockReading) {
     self.init(number: 0, isWhole: false, listsAll: false, stores: [], time: time)
   }
 
@@ -67,7 +67,7 @@ package struct Have: Hashable, Sendable {
       number: wire.number, isWhole: wire.whole, listsAll: wire.all, stores: [],
       time: wire.clock == 0
         ? nil
-        : ToldTime(
+        : ClockReading(
           reading: HybridTime(rawValue: wire.clock), isSynchronised: wire.synchronised))
     for store in wire.stores {
       guard let store = StoreHave(store) else { return nil }
@@ -118,8 +118,8 @@ package struct Have: Hashable, Sendable {
   }
 
   /// Messages that pass words on.
-  static func messages(telling words: [WordGroup], time: ToldTime) -> [[UInt8]] {
-    var haves = [Have(telling: time)]
+  static func messages(of words: [WordGroup], time: ClockReading) -> [[UInt8]] {
+    var haves = [Have(clock: time)]
     var (bytes, count) = (0, 0)
     for var group in words {
       var rest = group.said[...]
@@ -131,7 +131,7 @@ package struct Have: Hashable, Sendable {
         if count > Limits.wordsPerMessage || bytes > Limits.haveMessageBytes,
           !haves[haves.count - 1].words.isEmpty
         {
-          haves.append(Have(telling: time))
+          haves.append(Have(clock: time))
           (bytes, count) = (group.sizeBound, group.said.count)
         }
         haves[haves.count - 1].words.append(group)

@@ -25,13 +25,13 @@ package struct NoiseProtocol: Sendable {
     let modifiers = fields[1].dropFirst(base.count)
     guard !modifiers.isEmpty else { return pattern }
     // Ascending, so that one protocol has one name.
-    var lastPlace = -1
+    var lastPosition = -1
     for modifier in modifiers.split(separator: "+", omittingEmptySubsequences: false) {
       guard modifier.hasPrefix("psk"), modifier.utf8.count == 4,
-        let place = modifier.last?.wholeNumberValue, place > lastPlace,
-        pattern.addPresharedKey(at: place)
+        let position = modifier.last?.wholeNumberValue, position > lastPosition,
+        pattern.addPresharedKey(at: position)
       else { return nil }
-      lastPlace = place
+      lastPosition = position
     }
     return pattern
   }
@@ -71,12 +71,12 @@ struct HandshakePattern: Sendable {
   var presharedKeyCount: Int { messages.joined().count { $0 == .psk } }
 
   /// Adds the modifier `psk0` (before the first message) or `pskN` (after the Nth).
-  mutating func addPresharedKey(at place: Int) -> Bool {
-    guard (0...messages.count).contains(place) else { return false }
-    if place == 0 {
+  mutating func addPresharedKey(at position: Int) -> Bool {
+    guard (0...messages.count).contains(position) else { return false }
+    if position == 0 {
       messages[0].insert(.psk, at: 0)
     } else {
-      messages[place - 1].append(.psk)
+      messages[position - 1].append(.psk)
     }
     return true
   }

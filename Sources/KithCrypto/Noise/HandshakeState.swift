@@ -198,7 +198,7 @@ package struct HandshakeState: ~Copyable, Sendable {
       throw .missingRemoteStaticKey
     }
     try symmetric.mixSharedSecret(
-      ownIsEphemeral ? HandshakeSecrets.Place.ephemeralKey : HandshakeSecrets.Place.staticKey,
+      ownIsEphemeral ? HandshakeSecrets.Layout.ephemeralKey : HandshakeSecrets.Layout.staticKey,
       remote)
   }
 
@@ -229,21 +229,21 @@ package struct HandshakeSecrets: ~Copyable, Sendable {
 
   /// The ephemeral key must be random, for this handshake alone.
   package init(ephemeral: borrowing TransportPrivateKey) {
-    memory = GuardedBuffer(count: Place.end)
+    memory = GuardedBuffer(count: Layout.end)
     ephemeralPublicKey = ephemeral.publicKey
     staticPublicKey = nil
-    ephemeral.withUnsafeBytes { store($0, at: Place.ephemeralKey) }
+    ephemeral.withUnsafeBytes { store($0, at: Layout.ephemeralKey) }
   }
 
   /// The ephemeral key must be random, for this handshake alone.
   package init(
     ephemeral: borrowing TransportPrivateKey, staticKey: borrowing TransportPrivateKey
   ) {
-    memory = GuardedBuffer(count: Place.end)
+    memory = GuardedBuffer(count: Layout.end)
     ephemeralPublicKey = ephemeral.publicKey
     staticPublicKey = staticKey.publicKey
-    ephemeral.withUnsafeBytes { store($0, at: Place.ephemeralKey) }
-    staticKey.withUnsafeBytes { store($0, at: Place.staticKey) }
+    ephemeral.withUnsafeBytes { store($0, at: Layout.ephemeralKey) }
+    staticKey.withUnsafeBytes { store($0, at: Layout.staticKey) }
   }
 
   /// Adds the key for the pattern's next `psk`; throws `wrongPresharedKeyCount` after the fourth.
@@ -252,8 +252,8 @@ package struct HandshakeSecrets: ~Copyable, Sendable {
       throw .wrongPresharedKeyCount(
         expected: Self.presharedKeyLimit, actual: presharedKeyCount + 1)
     }
-    let place = Place.presharedKey(presharedKeyCount)
-    key.withUnsafeBytes { store($0, at: place) }
+    let range = Layout.presharedKey(presharedKeyCount)
+    key.withUnsafeBytes { store($0, at: range) }
     presharedKeyCount += 1
   }
 
@@ -261,13 +261,13 @@ package struct HandshakeSecrets: ~Copyable, Sendable {
     memory.withUnsafeMutableBytes { Sodium.zero($0) }
   }
 
-  mutating func store(_ bytes: UnsafeRawBufferPointer, at place: Range<Int>) {
+  mutating func store(_ bytes: UnsafeRawBufferPointer, at range: Range<Int>) {
     memory.withUnsafeMutableBytes {
-      UnsafeMutableRawBufferPointer(rebasing: $0[place]).copyMemory(from: bytes)
+      UnsafeMutableRawBufferPointer(rebasing: $0[range]).copyMemory(from: bytes)
     }
   }
 
-  enum Place {
+  enum Layout {
     static let chainingKey = 0..<64
     static let cipherKey = 64..<96
     static let staticKey = 96..<128

@@ -2,7 +2,7 @@ import CSodium
 
 /// The hash, the chaining key and the cipher of a handshake (Noise, section 5.2).
 struct SymmetricState: ~Copyable, Sendable {
-  typealias Place = HandshakeSecrets.Place
+  typealias Layout = HandshakeSecrets.Layout
 
   var secrets: HandshakeSecrets
   private(set) var hash: [UInt8]
@@ -17,7 +17,7 @@ struct SymmetricState: ~Copyable, Sendable {
       hash = name.withUnsafeBytes { NoiseHash.hash([], $0) }
     }
     self.secrets = secrets
-    hash.withUnsafeBytes { self.secrets.store($0, at: Place.chainingKey) }
+    hash.withUnsafeBytes { self.secrets.store($0, at: Layout.chainingKey) }
   }
 
   var hasKey: Bool { nonce != nil }
@@ -31,27 +31,27 @@ struct SymmetricState: ~Copyable, Sendable {
   }
 
   mutating func mixKey(_ publicKey: TransportPublicKey) {
-    publicKey.withUnsafeBytes { secrets.store($0, at: Place.sharedSecret) }
-    mixKey(at: Place.sharedSecret)
+    publicKey.withUnsafeBytes { secrets.store($0, at: Layout.sharedSecret) }
+    mixKey(at: Layout.sharedSecret)
   }
 
-  /// Mixes in the X25519 of the private key at `place` and a public key.
+  /// Mixes in the X25519 of the private key in `range` and a public key.
   mutating func mixSharedSecret(
-    _ place: Range<Int>, _ publicKey: TransportPublicKey
+    _ range: Range<Int>, _ publicKey: TransportPublicKey
   ) throws(NoiseError) {
     let isValid = secrets.memory.withUnsafeMutableBytes { memory in
       publicKey.withUnsafeBytes { publicKey in
         crypto_scalarmult(
-          memory.bytePointer + Place.sharedSecret.lowerBound,
-          memory.bytePointer + place.lowerBound, publicKey.bytePointer) == 0
+          memory.bytePointer + Layout.sharedSecret.lowerBound,
+          memory.bytePointer + range.lowerBound, publicKey.bytePointer) == 0
       }
     }
     guard isValid else { throw .invalidPublicKey }
-    mixKey(at: Place.sharedSecret)
+    mixKey(at: Layout.sharedSecret)
   }
 
   mutating func mixPresharedKey(_ index: Int) {
-    derive(from: Place.presharedKey(index), outputCount: 3)
+    derive(from: Layout.presharedKey(index), outputCount: 3)
     hash = secrets.memory.withUnsafeBytes {
       NoiseHash.hash(hash, Self.part($0, output(1, count: NoiseHash.byteCount)))
     }
@@ -69,7 +69,7 @@ struct SymmetricState: ~Copyable, Sendable {
           hash.withUnsafeBytes { hash in
             NoiseCipher.encrypt(
               UnsafeMutableRawBufferPointer(rebasing: message[start...]),
-              key: Self.part(memory, Place.cipherKey), nonce: nonce, authenticating: hash)
+              key: Self.part(memory, Layout.cipherKey), nonce: nonce, authenticating: hash)
           }
         }
       }
@@ -87,7 +87,7 @@ struct SymmetricState: ~Copyable, Sendable {
         secrets.memory.withUnsafeBytes { memory in
           hash.withUnsafeBytes { hash in
             NoiseCipher.decrypt(
-              message, key: Self.part(memory, Place.cipherKey), nonce: nonce,
+              message, key: Self.part(memory, Layout.cipherKey), nonce: nonce,
               authenticating: hash)
           }
         }
@@ -119,19 +119,19 @@ struct SymmetricState: ~Copyable, Sendable {
     let second: SecretBytes
   }
 
-  private mutating func mixKey(at place: Range<Int>) {
-    derive(from: place, outputCount: 2)
+  private mutating func mixKey(at range: Range<Int>) {
+    derive(from: range, outputCount: 2)
     adoptOutputs(cipherKeyFrom: 1)
   }
 
   private mutating func derive(from input: Range<Int>, outputCount: Int) {
     let outputs =
-      Place.outputs.lowerBound..<(Place.outputs.lowerBound + outputCount * NoiseHash.byteCount)
+      Layout.outputs.lowerBound..<(Layout.outputs.lowerBound + outputCount * NoiseHash.byteCount)
     secrets.memory.withUnsafeMutableBytes { memory in
       let readable = UnsafeRawBufferPointer(memory)
       NoiseHash.derive(
-        chainingKey: Self.part(readable, Place.chainingKey), input: Self.part(readable, input),
-        scratch: UnsafeMutableRawBufferPointer(rebasing: memory[Place.scratch]),
+        chainingKey: Self.part(readable, Layout.chainingKey), input: Self.part(readable, input),
+        scratch: UnsafeMutableRawBufferPointer(rebasing: memory[Layout.scratch]),
         outputs: UnsafeMutableRawBufferPointer(rebasing: memory[outputs]))
     }
   }
@@ -141,23 +141,23 @@ struct SymmetricState: ~Copyable, Sendable {
     let cipherKey = output(index, count: secretKeyByteCount)
     secrets.memory.withUnsafeMutableBytes { memory in
       let base = memory.bytePointer
-      (base + Place.chainingKey.lowerBound)
+      (base + Layout.chainingKey.lowerBound)
         .update(from: base + chainingKey.lowerBound, count: chainingKey.count)
-      (base + Place.cipherKey.lowerBound)
+      (base + Layout.cipherKey.lowerBound)
         .update(from: base + cipherKey.lowerBound, count: cipherKey.count)
     }
     nonce = 0
   }
 
   private borrowing func output(_ index: Int, count: Int) -> Range<Int> {
-    let start = Place.outputs.lowerBound + index * NoiseHash.byteCount
+    let start = Layout.outputs.lowerBound + index * NoiseHash.byteCount
     return start..<(start + count)
   }
 
   private static func part(
-    _ memory: UnsafeRawBufferPointer, _ place: Range<Int>
+    _ memory: UnsafeRawBufferPointer, _ range: Range<Int>
   ) -> UnsafeRawBufferPointer {
-    UnsafeRawBufferPointer(rebasing: memory[place])
+    UnsafeRawBufferPointer(rebasing: memory[range])
   }
 }
 
@@ -190,8 +190,8 @@ package enum NoiseHash {
     authenticate(key: chainingKey, input, nil, into: scratch)
     var previous = nothing
     for index in 0..<(outputs.count / byteCount) {
-      let place = (index * byteCount)..<((index + 1) * byteCount)
-      let output = UnsafeMutableRawBufferPointer(rebasing: outputs[place])
+      let range = (index * byteCount)..<((index + 1) * byteCount)
+      let output = UnsafeMutableRawBufferPointer(rebasing: outputs[range])
       authenticate(
         key: UnsafeRawBufferPointer(scratch), previous, UInt8(index + 1), into: output)
       previous = UnsafeRawBufferPointer(output)

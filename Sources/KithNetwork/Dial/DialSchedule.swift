@@ -11,12 +11,12 @@ struct DialSchedule {
   }
 
   private struct Entry {
-    /// For a device, ``found`` and then ``learned``.
+    /// For a device, ``found`` and then ``remembered``.
     var addresses: [PeerAddress] = []
     /// Heard on the link.
     var found: [PeerAddress] = []
     /// From this or another device's sessions.
-    var learned: [PeerAddress] = []
+    var remembered: [PeerAddress] = []
     /// Met there, or known to be the device's.
     var key: TransportPublicKey?
     var phase = Phase.waiting(until: 0)
@@ -41,7 +41,8 @@ struct DialSchedule {
 
     var ranked: [PeerAddress] {
       Array(
-        (found + learned.filter { !found.contains($0) }).prefix(NetworkLimits.addressesPerDevice))
+        (found + remembered.filter { !found.contains($0) }).prefix(NetworkLimits.addressesPerDevice)
+      )
     }
   }
 
@@ -105,7 +106,7 @@ struct DialSchedule {
         var dialled = DialledAddress(address: address)
         if case .device(let device) = target {
           dialled.device = device
-          dialled.isOnlyHeard = !entry.learned.contains(address)
+          dialled.isOnlyHeard = !entry.remembered.contains(address)
         }
         dialled.key = entry.key
         dialled.attempt = entry.attempts[address]
@@ -117,12 +118,12 @@ struct DialSchedule {
     }
   }
 
-  /// Tries new addresses at once. An empty list forgets the learned ones.
-  mutating func setLearned(
+  /// Tries new addresses at once. An empty list forgets the remembered ones.
+  mutating func setRemembered(
     _ addresses: [PeerAddress], of device: DeviceID, key: TransportPublicKey?
   ) {
     setAddresses(of: device, key: key) { entry in
-      entry.learned = Array(addresses.prefix(NetworkLimits.addressesPerDevice))
+      entry.remembered = Array(addresses.prefix(NetworkLimits.addressesPerDevice))
     }
   }
 
@@ -158,7 +159,7 @@ struct DialSchedule {
     change(&entry)
     let others = entries.keys.count { if case .device = $0 { $0 != target } else { false } }
     let addresses = entry.ranked
-    guard !addresses.isEmpty, others < NetworkLimits.learnedDevices else {
+    guard !addresses.isEmpty, others < NetworkLimits.rememberedDevices else {
       entries[target] = nil
       return
     }
@@ -187,9 +188,9 @@ struct DialSchedule {
     for target in entries.keys.sorted() {
       guard underWay.count < NetworkLimits.dials else { break }
       guard var entry = entries[target], case .waiting(let until) = entry.phase, until <= now,
-        isWanted(target), let turn = turn(of: entry), !underWay.contains(entry.addresses[turn])
+        isWanted(target), let next = nextIndex(of: entry), !underWay.contains(entry.addresses[next])
       else { continue }
-      entry.nextAddress = turn
+      entry.nextAddress = next
       entry.phase = .dialling
       entry.triedAt = now
       entry.triedMilliseconds = milliseconds
@@ -206,7 +207,7 @@ struct DialSchedule {
     guard underWay.count < NetworkLimits.dials else { return nil }
     let next = entries.compactMap { target, entry -> UInt64? in
       guard case .waiting(let until) = entry.phase, isWanted(target),
-        let turn = turn(of: entry), !underWay.contains(entry.addresses[turn])
+        let next = nextIndex(of: entry), !underWay.contains(entry.addresses[next])
       else { return nil }
       return until
     }.min()
@@ -279,7 +280,7 @@ struct DialSchedule {
     for target in entries.keys.sorted() {
       guard var entry = entries[target], case .waiting(let until) = entry.phase, until <= now,
         entry.key == session.key || entry.address.description == session.address,
-        turn(of: entry) != nil
+        nextIndex(of: entry) != nil
       else { continue }
       entry.phase = .waiting(until: now + delay(1, target, random))
       entries[target] = entry
@@ -290,19 +291,19 @@ struct DialSchedule {
   ///
   /// With a known key, addresses with another device's session are skipped. Otherwise the attempt
   /// waits for that session's end.
-  private func turn(of entry: Entry) -> Int? {
+  private func nextIndex(of entry: Entry) -> Int? {
     guard !sessions.values.contains(where: { $0.key == entry.key }) else { return nil }
     let count = entry.addresses.count
-    let turns = (0..<(entry.key == nil ? 1 : count)).map { (entry.nextAddress + $0) % count }
-    return turns.first { turn in
-      !sessions.values.contains { $0.address == entry.addresses[turn].description }
+    let indices = (0..<(entry.key == nil ? 1 : count)).map { (entry.nextAddress + $0) % count }
+    return indices.first { next in
+      !sessions.values.contains { $0.address == entry.addresses[next].description }
     }
   }
 
   /// The wait doubles with each failure, and is then multiplied by a random factor from 0.4 to 1.
   private func delay(_ failures: Int, _ target: DialTarget, _ random: Double) -> UInt64 {
     let most =
-      if case .address = target { mostWait } else { NetworkLimits.mostLearnedRedialMilliseconds }
+      if case .address = target { mostWait } else { NetworkLimits.mostRememberedRedialMilliseconds }
     let doubled = leastWait << UInt64(min(max(failures - 1, 0), 20))
     return UInt64(Double(min(doubled, most)) * (0.4 + 0.6 * random))
   }

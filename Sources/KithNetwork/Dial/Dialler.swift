@@ -121,7 +121,7 @@ package enum DialFailure: Hashable, Sendable {
   case refused
   /// Another device than the expected one answered.
   case anotherDevice
-  /// This node has no room for a session, or no pre-shared key.
+  /// This node has no free session, or no pre-shared key.
   case noRoom
   case ourselves
 }

@@ -46,7 +46,7 @@ final class AcceptedConnection: ListenerHandshakeOwner {
     guard let hello = Hello(decoding: payload), hello.version == version else { return nil }
     let port = hello.port != 0 ? Int(hello.port) : context.channel.remoteAddress?.port ?? 0
     let handler = transport.establish(
-      exchange, hello: hello, pskIndex: pskIndex, address: IPAddressText.place(host, port),
+      exchange, hello: hello, pskIndex: pskIndex, address: IPAddressText.endpoint(host, port),
       dial: nil)
     isRefused = handler == nil
     if !isRefused { transport.gate.leave(id) }

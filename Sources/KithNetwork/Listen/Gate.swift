@@ -73,8 +73,9 @@ struct AddressBucket: Hashable, Sendable {
 /// The accepted connections with an unfinished handshake, limited in all and by address.
 ///
 /// If full, one makes way, so that nobody keeps others out for long:
-/// - Connections without a valid first message make way for each other once they hold a quarter of the
-///   places. So hostile strangers push each other out, and a dialler with the account's key stays.
+/// - Connections without a valid first message make way for each other once they hold a quarter of
+///   the slots. So hostile computers push each other out, and a dialler with the account's key
+///   stays.
 /// - Otherwise one with a valid first message makes way: a member, or a revoked device with an old key,
 ///   can hold any number of them until their timeout.
 ///
@@ -111,10 +112,10 @@ struct HalfOpenTable {
       connections.append(Connection(id: id, bucket: bucket))
       return .admitted
     }
-    let places = isAddressFull ? limitPerAddress : limit
+    let slots = isAddressFull ? limitPerAddress : limit
     let rivals = connections.filter { !isAddressFull || $0.bucket == bucket }
     let strangers = rivals.filter { !$0.hasValidFirstMessage }
-    let isQuarter = strangers.count * 4 >= places
+    let isQuarter = strangers.count * 4 >= slots
     let leaves = oldest(
       of: isQuarter ? strangers : rivals.filter(\.hasValidFirstMessage), beside: bucket)
     remove(leaves)

@@ -23,8 +23,8 @@ package protocol PairingSessionOwner: AnyObject, Sendable {
   func received(_ message: [UInt8])
   /// More can be sent, or not for now.
   func writable(_ isWritable: Bool)
-  /// See ``PairingChannel/awaitRoom()``.
-  func hasRoom()
+  /// See ``PairingChannel/awaitDrain()``.
+  func drained()
   /// Called once, last.
   func closed()
 }
@@ -131,8 +131,8 @@ package final class PairingChannel: Sendable {
 
   package func sendSession(_ message: [UInt8]) { link.withLock { $0 }?.send(message) }
 
-  /// Calls the owner's `hasRoom` when little is unsent.
-  package func awaitRoom() { link.withLock { $0 }?.awaitRoom() }
+  /// Calls the owner's `drained()` when little is unsent.
+  package func awaitDrain() { link.withLock { $0 }?.awaitDrain() }
 
   package func setReading(_ isReading: Bool) { link.withLock { $0 }?.setReading(isReading) }
 
@@ -233,7 +233,7 @@ extension PairingChannel: SessionSink {
 
   func receivedBytes(_ count: Int) {}
   func writable(_ isWritable: Bool) { owner?.writable(isWritable) }
-  func hasRoom() { owner?.hasRoom() }
+  func drained() { owner?.drained() }
   func failed(_ error: FrameError) { end(.closed) }
   func fellSilent() {}
 

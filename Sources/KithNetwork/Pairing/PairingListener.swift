@@ -298,7 +298,7 @@ final class InvitingConnection: ListenerHandshakeOwner {
     let (listener, id) = (listener, id)
     let handler = PairingChannel.handler(
       exchange, payload: payload,
-      address: IPAddressText.place(
+      address: IPAddressText.endpoint(
         IPAddressText.host(of: remote) ?? "unknown", remote?.port ?? 0),
       linger: listener.configuration.lingerTimeout,
       ready: { listener.arrived($0) }, over: { listener.finishExchange() })

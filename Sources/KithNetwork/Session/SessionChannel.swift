@@ -19,13 +19,13 @@ final class SessionChannel: Sendable {
     /// The event loop will take the queue, or is taking it.
     var isScheduled = false
     var isClosing = false
-    var isRoomAwaited = false
+    var isDrainAwaited = false
     var isProbing = false
 
-    /// True once, if room is awaited and few bytes are unsent.
-    mutating func takeRoom() -> Bool {
-      guard isRoomAwaited, unsentBytes <= NetworkLimits.lowWaterBytes else { return false }
-      isRoomAwaited = false
+    /// True once, if a drain is awaited and few bytes are unsent.
+    mutating func takeDrained() -> Bool {
+      guard isDrainAwaited, unsentBytes <= NetworkLimits.lowWaterBytes else { return false }
+      isDrainAwaited = false
       return true
     }
   }
@@ -77,18 +77,18 @@ final class SessionChannel: Sendable {
     return outcome
   }
 
-  /// Calls the owner's `hasRoom` once, when few of the bytes queued before are unsent.
-  func awaitRoom() {
-    let hasRoom = outbox.withLock { outbox in
-      outbox.isRoomAwaited = true
-      return outbox.takeRoom()
+  /// Calls the owner's `drained()` once, when few of the bytes queued before are unsent.
+  func awaitDrain() {
+    let isDrained = outbox.withLock { outbox in
+      outbox.isDrainAwaited = true
+      return outbox.takeDrained()
     }
-    if hasRoom { tellRoom() }
+    if isDrained { notifyDrained() }
   }
 
   /// Always asynchronous, so `send` never calls back into its caller.
-  private func tellRoom() {
-    channel.eventLoop.execute { self.handler.value.tellRoom() }
+  private func notifyDrained() {
+    channel.eventLoop.execute { self.handler.value.notifyDrained() }
   }
 
   /// Ends the session after the queued messages.
@@ -181,11 +181,11 @@ final class SessionChannel: Sendable {
       let bytes = messages.reduce(0) { $0 + MessageCodec.wireBytes(of: $1.count) }
       let written = channel.eventLoop.makePromise(of: Void.self)
       written.futureResult.whenComplete { _ in
-        let hasRoom = self.outbox.withLock { outbox in
+        let isDrained = self.outbox.withLock { outbox in
           outbox.unsentBytes -= bytes
-          return outbox.takeRoom()
+          return outbox.takeDrained()
         }
-        if hasRoom { self.tellRoom() }
+        if isDrained { self.notifyDrained() }
       }
       do {
         try handler.value.write(messages, written: written)

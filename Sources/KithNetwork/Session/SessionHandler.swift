@@ -12,7 +12,7 @@ protocol SessionSink: AnyObject {
   /// More can be sent, or not for now.
   func writable(_ isWritable: Bool)
   /// Few bytes are unsent, as requested.
-  func hasRoom()
+  func drained()
   /// Received bytes end the session.
   func failed(_ error: FrameError)
   /// Nothing came for too long.
@@ -94,7 +94,7 @@ final class SessionHandler: ChannelInboundHandler {
 
   func channelInactive(context: ChannelHandlerContext) {
     if isPostponed, !isPaused {
-      // A peer may send and then close: its messages are read in one more turn.
+      // A peer may send and then close: its messages are read in one more time slice.
       isPostponed = false
       handOn()
     }
@@ -118,10 +118,10 @@ final class SessionHandler: ChannelInboundHandler {
     if !isPostponed { handOn() }
   }
 
-  /// Passes on messages until reading pauses or the turn ends: the event loop also serves other
-  /// sessions and the host's programs.
+  /// Passes on messages until reading pauses or the time slice ends: the event loop also serves
+  /// other sessions and the host's programs.
   private func handOn() {
-    let end = NIODeadline.now() + NetworkLimits.turn
+    let end = NIODeadline.now() + NetworkLimits.readSlice
     let wasHeld = codec.isHeld
     do throws(FrameError) {
       while !isClosing, !isPaused, let message = try codec.open(from: &buffer) {
@@ -192,8 +192,8 @@ final class SessionHandler: ChannelInboundHandler {
     context.writeAndFlush(wrapOutboundOut(joined), promise: written)
   }
 
-  func tellRoom() {
-    if !isClosing { sink.hasRoom() }
+  func notifyDrained() {
+    if !isClosing { sink.drained() }
   }
 
   /// Waits until the peer's kernel has all bytes and the peer has closed. Closing with unread bytes
@@ -311,8 +311,8 @@ final class TransportSession: SessionSink {
     transport.delegate.sessionWritable(id, isWritable)
   }
 
-  func hasRoom() {
-    transport.delegate.sessionHasRoom(id)
+  func drained() {
+    transport.delegate.sessionDrained(id)
   }
 
   func failed(_ error: FrameError) {

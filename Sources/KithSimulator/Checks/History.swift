@@ -114,7 +114,7 @@ struct History {
   /// - Its directory was given up, and it is not certainly covered.
   func loss(
     in states: [StoreIdentifier: [StoreInspection]],
-    told: (DeviceNumber, StoreIdentifier) -> [Refusal],
+    seenRefusals: (DeviceNumber, StoreIdentifier) -> [Refusal],
     isCovered: (Stamp, Operation, StoreIdentifier) -> Bool,
     isForgotten: ((Stamp, Key, StoreIdentifier) -> Bool)?
   ) -> String? {
@@ -122,7 +122,7 @@ struct History {
       guard let write = writes[id], write.isDurable, let clock = write.clock,
         let seen = states[write.store]
       else { continue }
-      let refusals = told(write.device, write.store)
+      let refusals = seenRefusals(write.device, write.store)
       for operation in write.operations {
         // A device that is alone in the end has drafts.
         let key = Key(operation.key)
@@ -145,13 +145,13 @@ struct History {
           } else if let newest, newest.stamp >= stamp {
             return true
           }
-          let isTold = refusals.contains { refusal in
+          let isReported = refusals.contains { refusal in
             (refusal.clock == clock || write.isNamed(by: refusal))
               && refusal.operations.contains(operation)
               || write.replaced.contains(key) && refusal.clock >= clock
                 && refusal.operations.contains { Key($0.key) == key }
           }
-          return isTold || write.isAtRisk && !isCovered(stamp, operation, write.store)
+          return isReported || write.isAtRisk && !isCovered(stamp, operation, write.store)
         }
         if isAccounted { continue }
         return "device \(write.device)'s write \(id.rawValue) of \(operation.key) at \(clock) is "

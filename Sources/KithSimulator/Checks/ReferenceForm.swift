@@ -4,37 +4,37 @@ internal import KithCore
 /// and publishing"). Shares no code with the product.
 enum ReferenceForm {
   /// Returns the claim of all values of a transaction. A new claim belongs to a future publishing,
-  /// in the group of `laid`.
+  /// in the group of `applied`.
   static func claim(
     of draft: LocalWrite, over before: StoreInspection, by device: DeviceID,
-    _ laid: Entry
+    _ applied: Entry
   ) -> Claim {
     let unpublished = Claim(
-      clock: HybridTime(rawValue: .max), device: device, group: laid.claim.group)
+      clock: HybridTime(rawValue: .max), device: device, group: applied.claim.group)
     var replaced: [Claim] = []
     for operation in draft.operations {
       guard let value = operation.value else { continue }
       guard let shown = before.shown[Key(operation.key)],
         value.bytes.count <= shown.value.bytes.count,
-        let standing = standing(of: Key(operation.key), in: before)
+        let current = current(of: Key(operation.key), in: before)
       else { return unpublished }
-      replaced.append(standing.claim)
+      replaced.append(current.claim)
     }
     return replaced.max() ?? unpublished
   }
 
   /// Returns the shown value, if its claim is earlier and published; otherwise that value's own
   /// fallback.
-  static func fallback(of laid: Entry, over before: StoreInspection) -> Fallback? {
-    guard laid.value != nil, let shown = before.shown[laid.key],
-      let standing = standing(of: laid.key, in: before)
+  static func fallback(of applied: Entry, over before: StoreInspection) -> Fallback? {
+    guard applied.value != nil, let shown = before.shown[applied.key],
+      let current = current(of: applied.key, in: before)
     else { return nil }
-    let isPublished = standing.claim.clock.rawValue != .max
-    return standing.claim < laid.claim && isPublished
-      ? Fallback(value: shown.value, claim: standing.claim) : standing.fallback
+    let isPublished = current.claim.clock.rawValue != .max
+    return current.claim < applied.claim && isPublished
+      ? Fallback(value: shown.value, claim: current.claim) : current.fallback
   }
 
-  private static func standing(
+  private static func current(
     of key: Key, in seen: StoreInspection
   ) -> (claim: Claim, fallback: Fallback?)? {
     let newest = seen.drafted[key] ?? seen.slots[key]?.first?.entry

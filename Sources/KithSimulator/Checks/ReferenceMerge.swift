@@ -17,12 +17,12 @@ struct ReferenceMerge {
     var wasBeyond: Bool
   }
 
-  private struct Home: Hashable {
+  private struct Location: Hashable {
     var changeSet: ChangeSetReference
     var index: UInt32
   }
 
-  private var published: [StoreIdentifier: [Key: [Home: Published]]] = [:]
+  private var published: [StoreIdentifier: [Key: [Location: Published]]] = [:]
   /// Each store counts its own chains.
   private struct Place: Hashable {
     var store: StoreIdentifier
@@ -45,17 +45,17 @@ struct ReferenceMerge {
     _ kept: StoreInspection.Kept, in store: StoreIdentifier, by device: DeviceNumber,
     isBeyond: Bool
   ) {
-    let home = Home(changeSet: kept.changeSet, index: kept.index)
+    let location = Location(changeSet: kept.changeSet, index: kept.index)
     let key = kept.entry.key
-    if let known = published[store]?[key]?[home] {
+    if let known = published[store]?[key]?[location] {
       if !known.holders.contains(device) {
-        published[store]?[key]?[home]?.holders.insert(device)
+        published[store]?[key]?[location]?.holders.insert(device)
       }
-      if isBeyond, !known.wasBeyond { published[store]?[key]?[home]?.wasBeyond = true }
+      if isBeyond, !known.wasBeyond { published[store]?[key]?[location]?.wasBeyond = true }
       return
     }
     let chain = kept.changeSet.chain
-    published[store, default: [:]][key, default: [:]][home] = Published(
+    published[store, default: [:]][key, default: [:]][location] = Published(
       entry: kept.entry, digest: kept.digest, chain: chain, sequence: kept.changeSet.sequence,
       changeSet: kept.changeSet, published: kept.published, holders: [device],
       wasBeyond: isBeyond)
@@ -69,9 +69,9 @@ struct ReferenceMerge {
   mutating func giveUp(_ device: DeviceNumber) {
     for (store, keys) in published {
       for (key, all) in keys {
-        for (home, entry) in all where entry.holders.contains(device) {
-          published[store]?[key]?[home]?.holders.remove(device)
-          if entry.holders.count == 1 { published[store]?[key]?[home] = nil }
+        for (location, entry) in all where entry.holders.contains(device) {
+          published[store]?[key]?[location]?.holders.remove(device)
+          if entry.holders.count == 1 { published[store]?[key]?[location] = nil }
         }
       }
     }

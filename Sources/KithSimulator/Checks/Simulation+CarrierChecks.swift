@@ -23,7 +23,7 @@ extension Simulation {
     let disk = device.disk.durable
     for message in facts.messages { try checkSent(message, [], by: device, needsSync: true) }
     for (store, said) in facts.stores {
-      try checkTold(said.through, of: store, disk, by: device)
+      try checkSent(said.through, of: store, disk, by: device)
     }
   }
 

@@ -169,7 +169,7 @@ extension Simulation {
     }
     // Devices may keep different things of a flooded store.
     let loss = history.loss(
-      in: states, told: { device, store in devices[device].told[store] ?? [] },
+      in: states, seenRefusals: { device, store in devices[device].seenRefusals[store] ?? [] },
       isCovered: { stamp, operation, store in
         states[store]?.first.map { reference.isCovered(stamp, operation, by: $0, in: store) }
           ?? false

@@ -17,7 +17,7 @@ extension Simulation {
       let kept = needsSync ? disk : device.disk.written
       for changeSet in changeSets { try checkKept(changeSet, store, kept, device) }
     case .have(let stores):
-      for (store, vector) in stores { try checkTold(vector, of: store, disk, by: device) }
+      for (store, vector) in stores { try checkSent(vector, of: store, disk, by: device) }
     case .records(let records):
       guard records.allSatisfy({ disk.records[$0] != nil }) else {
         throw Violation(.nothingLost, "\(device.name) sent records before they were committed")
@@ -27,7 +27,7 @@ extension Simulation {
   }
 
   /// Checks that a vector is on disk.
-  func checkTold(
+  func checkSent(
     _ vector: [ChainID: UInt64], of store: StoreIdentifier, _ disk: Snapshot,
     by device: SimulatedDevice
   ) throws(Violation) {

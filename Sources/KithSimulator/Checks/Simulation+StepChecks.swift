@@ -36,7 +36,7 @@ extension Simulation {
   ) throws(Violation) {
     let copied = Set(devices.compactMap(\.original))
     for other in devices where other.keys.id != device.keys.id && !other.isTraitor {
-      let heard = replica.heardProcesses(of: other.keys.id)
+      let heard = replica.knownProcesses(of: other.keys.id)
       let isTwice = other.original != nil || copied.contains(other.number)
       let isUnheard = other.processesSinceRestore?.isDisjoint(with: heard.all) == true
       guard other.isRunning,
@@ -166,9 +166,10 @@ extension Simulation {
       if let seen, seen.stamp >= Stamp(clock: draft.clock, device: device.keys.id) {
         throw Violation(.causality, "\(device.name)'s write of \(key) is older than what it saw")
       }
-      guard let laid = after.drafted[key], laid.stamp.clock == draft.clock else { continue }
-      guard laid.claim == ReferenceForm.claim(of: draft, over: before, by: device.keys.id, laid),
-        laid.fallback == ReferenceForm.fallback(of: laid, over: before)
+      guard let applied = after.drafted[key], applied.stamp.clock == draft.clock else { continue }
+      guard
+        applied.claim == ReferenceForm.claim(of: draft, over: before, by: device.keys.id, applied),
+        applied.fallback == ReferenceForm.fallback(of: applied, over: before)
       else {
         throw Violation(
           .quota, "\(device.name)'s write of \(key) claims or falls back to what it should not")

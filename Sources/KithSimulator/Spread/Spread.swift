@@ -189,8 +189,8 @@ package struct Spread {
         devices[number].tickAt = reading
         queue.add(.tick(number, atMonotonic: reading), at: max(now, reading * 1_000))
       case .leftBehind(let behind): devices[number].overlay.setLeftBehind(behind)
-      case .awaitRoom(let session):
-        carryOut(devices[number].replica.handle(.room(session), at: instant), of: number)
+      case .awaitDrain(let session):
+        carryOut(devices[number].replica.handle(.drained(session), at: instant), of: number)
       default: break
       }
     }

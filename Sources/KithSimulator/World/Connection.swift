@@ -18,7 +18,7 @@ struct Connection {
     var packets: [Packet] = []
     var bytes = 0
     var lastArrival: UInt64 = 0
-    var isRoomAwaited = false
+    var isDrainAwaited = false
     /// Whether the sender was told to stop.
     var isFull = false
     /// Whether an arrival waits for a partition to end.

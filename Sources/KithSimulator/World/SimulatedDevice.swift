@@ -76,7 +76,7 @@ final class SimulatedDevice {
   var opened: [StoreIdentifier: Policy] = [:]
   /// Made from view changes alone.
   var views: [StoreIdentifier: [Key: EncodedValue]] = [:]
-  var told: [StoreIdentifier: [Refusal]] = [:]
+  var seenRefusals: [StoreIdentifier: [Refusal]] = [:]
   /// Whether the directory was given up: data that only it has is lost.
   var isGone = false
   /// Beliefs about others' coverage that were already compared with the truth.

@@ -151,7 +151,7 @@ extension Simulation {
   ) throws(Violation) {
     let refusals = device.replica?.refusals(of: store) ?? []
     guard let last = refusals.last else { return }
-    device.told[store, default: []] += refusals
+    device.seenRefusals[store, default: []] += refusals
     tally.count("refusals told", refusals.count)
     try hand(.takeRefusals(store, through: last.number), to: device)
   }

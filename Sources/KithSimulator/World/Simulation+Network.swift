@@ -189,15 +189,15 @@ extension Simulation {
       queue.add(
         .input(pipe.from, life: sender.life, .writable(sender.session, !isFull)), at: now)
     }
-    if pipe.isRoomAwaited && pipe.bytes <= Connection.lowWaterBytes {
-      connections[number]?.pipes[end].isRoomAwaited = false
-      queue.add(.input(pipe.from, life: sender.life, .room(sender.session)), at: now)
+    if pipe.isDrainAwaited && pipe.bytes <= Connection.lowWaterBytes {
+      connections[number]?.pipes[end].isDrainAwaited = false
+      queue.add(.input(pipe.from, life: sender.life, .drained(sender.session)), at: now)
     }
   }
 
-  func awaitRoom(on session: SessionID, of device: SimulatedDevice) {
+  func awaitDrain(on session: SessionID, of device: SimulatedDevice) {
     guard let (number, end) = sessions[device.number]?[session] else { return }
-    connections[number]?.pipes[end].isRoomAwaited = true
+    connections[number]?.pipes[end].isDrainAwaited = true
     tally.count("waits for room")
     fill(number, end)
   }

@@ -133,13 +133,13 @@ extension Simulation {
     _ input: Input, to device: SimulatedDevice, gathers: Bool = false, showing: Bool = true
   ) throws(Violation) -> [Effect] {
     try step(device, input, showing: showing) { shell, instant in
-      shell?.take(input, gathers: gathers, at: instant)
+      shell?.handle(input, gathers: gathers, at: instant)
     }
   }
 
   private func step(
     _ device: SimulatedDevice, _ input: Input, showing: Bool = true,
-    _ take: (inout Shell?, Instant) -> Shell.Taken?
+    _ take: (inout Shell?, Instant) -> Shell.Response?
   ) throws(Violation) -> [Effect] {
     guard device.isRunning else { return [] }
     let instant = device.clock.instant(at: now)
@@ -210,7 +210,7 @@ extension Simulation {
     device.wakesAt = nil
     if device.clock.wait(untilMonotonic: reading, at: now) <= 1_000 {
       _ = try step(device, .tick) { shell, instant in
-        (shell?.wake(at: instant)).map(Shell.Taken.handled)
+        (shell?.wake(at: instant)).map(Shell.Response.handled)
       }
     }
     try nextDrain(device)
@@ -302,7 +302,7 @@ extension Simulation {
     let life = device.life
     try act(on: round.late, device)
     guard device.life == life, let aftermath = device.shell?.committed() else { return }
-    if aftermath.turn == .recovered { tally.count("disks that recovered") }
+    if aftermath.healthChange == .recovered { tally.count("disks that recovered") }
     try tell(aftermath.settled, on: device)
     try nextDrain(device)
   }
@@ -316,7 +316,7 @@ extension Simulation {
   private func tell(_ settled: [WriteID], on device: SimulatedDevice) throws(Violation) {
     device.awaited.subtract(settled.map(\.rawValue))
     for write in settled {
-      switch device.shell?.takeFate(of: write) {
+      switch device.shell?.takeResult(of: write) {
       case .success:
         if let earlier = device.awaited.min(), earlier < write.rawValue {
           throw Violation(
@@ -326,7 +326,7 @@ extension Simulation {
         try checkDurable(write, on: device)
         history.makeDurable(write)
       case .failure: device.adoptions[write] = nil
-      case nil: throw Violation(.nothingLost, "\(device.name) settled a write without a fate")
+      case nil: throw Violation(.nothingLost, "\(device.name) settled a write without a result")
       }
     }
   }
@@ -345,7 +345,7 @@ extension Simulation {
         let missing = try? batch.forEachMessage(from: device.disk) { messages.append($0) }
         if missing ?? 0 > 0 { throw Violation(.convergence, "a batch lacks what its sender keeps") }
         for message in messages { try send(message, on: session, from: device) }
-      case .awaitRoom(let session): awaitRoom(on: session, of: device)
+      case .awaitDrain(let session): awaitDrain(on: session, of: device)
       case .close(let session, let reason): close(session, of: device, because: reason)
       case .promote(let session): promote(session, of: device)
       case .leftBehind(let behind):
@@ -385,7 +385,7 @@ extension Simulation {
     guard
       let aftermath = device.shell?.failed(error, at: device.clock.instant(at: now))
     else { return }
-    if aftermath.turn == .failed { closeAll(of: device) }
+    if aftermath.healthChange == .failed { closeAll(of: device) }
     if device.join != nil { return kill(device) }
     try tell(aftermath.settled, on: device)
     try nextDrain(device)
@@ -443,7 +443,7 @@ extension Input {
     case .connected: "in.connected"
     case .received: "in.received"
     case .writable: "in.writable"
-    case .room: "in.room"
+    case .drained: "in.room"
     case .disconnected: "in.disconnected"
     case .carrier: "in.carrier"
     case .tick: "in.tick"

@@ -50,7 +50,7 @@ package final class Simulation {
   /// How far a publishing clock may be ahead, in microseconds.
   var clockExcess: UInt64 = 0
 
-  private init(_ schedule: Schedule, isTold: Bool) throws(Violation) {
+  private init(_ schedule: Schedule, keepsTrace: Bool) throws(Violation) {
     self.schedule = schedule
     setup = schedule.setup
     faults = Set(schedule.setup.faults)
@@ -63,7 +63,7 @@ package final class Simulation {
     keyChance = SeededEntropy(seed: seed ^ 0x4B45_5953_0000_0003)
     nemesisChance = SeededEntropy(seed: seed ^ 0x4E45_4D45_0000_0004)
     carrierChance = SeededEntropy(seed: seed ^ 0x4341_5252_0000_0005)
-    trace = Trace(isTold: isTold)
+    trace = Trace(keepsTrace: keepsTrace)
     let founder = Founder(devices: schedule.setup.devices, entropy: &keyChance)
     account = founder.account
     carriers = (0..<(setup.carriers?.count ?? 0)).map { SimulatedCarrier(number: $0) }
@@ -81,12 +81,13 @@ package final class Simulation {
     }
   }
 
-  /// Runs a schedule: the same schedule gives the same result. `isTold` adds the events in words.
-  package static func run(_ schedule: Schedule, isTold: Bool = false) -> RunResult {
+  /// Runs a schedule: the same schedule gives the same result. `keepsTrace` adds the events in
+  /// words.
+  package static func run(_ schedule: Schedule, keepsTrace: Bool = false) -> RunResult {
     var simulation: Simulation?
     var violation: Violation?
     do throws(Violation) {
-      let made = try Simulation(schedule, isTold: isTold)
+      let made = try Simulation(schedule, keepsTrace: keepsTrace)
       simulation = made
       try made.runPhases()
     } catch {

@@ -7,7 +7,7 @@ package struct Trace {
   /// Nil if not requested.
   package private(set) var lines: [String]?
 
-  init(isTold: Bool) { lines = isTold ? [] : nil }
+  init(keepsTrace: Bool) { lines = keepsTrace ? [] : nil }
 
   mutating func note(
     _ kind: String, _ numbers: [UInt64], at time: UInt64, _ words: @autoclosure () -> String = ""

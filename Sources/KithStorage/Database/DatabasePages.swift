@@ -198,14 +198,14 @@ private struct Page {
   private static func cell(
     _ bytes: ArraySlice<UInt8>, at offset: Int, isLeaf: Bool
   ) -> Cell? {
-    var place = offset + (isLeaf ? 0 : 4)
-    guard place < bytes.count else { return nil }
+    var position = offset + (isLeaf ? 0 : 4)
+    guard position < bytes.count else { return nil }
     if !isLeaf {
-      guard bytes.varint(at: &place) != nil else { return nil }
-      return Cell(byteCount: 0, local: [], overflow: 0, range: offset..<place)
+      guard bytes.varint(at: &position) != nil else { return nil }
+      return Cell(byteCount: 0, local: [], overflow: 0, range: offset..<position)
     }
-    guard let size = bytes.varint(at: &place).flatMap({ Int(exactly: $0) }), size >= 0,
-      bytes.varint(at: &place) != nil
+    guard let size = bytes.varint(at: &position).flatMap({ Int(exactly: $0) }), size >= 0,
+      bytes.varint(at: &position) != nil
     else { return nil }
     // The format's names: U, X, M, K.
     let usable = bytes.count
@@ -213,12 +213,12 @@ private struct Page {
     let least = (usable - 12) * 32 / 255 - 23
     let surplus = least + (size - least) % (usable - 4)
     let local = size <= most ? size : surplus <= most ? surplus : least
-    let end = place + local + (local < size ? 4 : 0)
+    let end = position + local + (local < size ? 4 : 0)
     guard local >= 0, end <= usable else { return nil }
-    let start = bytes.startIndex + place
+    let start = bytes.startIndex + position
     return Cell(
       byteCount: size, local: bytes[start..<start + local],
-      overflow: local < size ? bytes.number(at: place + local, bytes: 4) : 0,
+      overflow: local < size ? bytes.number(at: position + local, bytes: 4) : 0,
       // Smaller cells take 4 bytes.
       range: offset..<max(end, offset + 4))
   }
@@ -242,43 +242,43 @@ private enum Record {
   /// Nil if it is none.
   static func columns(_ payload: [UInt8]) -> [Column]? {
     let payload = payload[...]
-    var place = 0
-    guard let headerEnd = payload.varint(at: &place).flatMap({ Int(exactly: $0) }),
+    var position = 0
+    guard let headerEnd = payload.varint(at: &position).flatMap({ Int(exactly: $0) }),
       headerEnd <= payload.count
     else { return nil }
     var types: [Int64] = []
-    while place < headerEnd {
-      guard let type = payload.varint(at: &place) else { return nil }
+    while position < headerEnd {
+      guard let type = payload.varint(at: &position) else { return nil }
       types.append(type)
     }
     var columns: [Column] = []
-    place = headerEnd
+    position = headerEnd
     for type in types {
-      guard let (column, size) = column(type, payload, place) else { return nil }
+      guard let (column, size) = column(type, payload, position) else { return nil }
       columns.append(column)
-      place += size
+      position += size
     }
-    return place == payload.count ? columns : nil
+    return position == payload.count ? columns : nil
   }
 
   private static func column(
-    _ type: Int64, _ payload: ArraySlice<UInt8>, _ place: Int
+    _ type: Int64, _ payload: ArraySlice<UInt8>, _ position: Int
   ) -> (Column, Int)? {
     switch type {
     case 0: return (.null, 0)
     case 1...6:
       let size = [1, 2, 3, 4, 6, 8][Int(type) - 1]
-      guard place + size <= payload.count else { return nil }
-      let number = payload[place..<place + size].reduce(
-        payload[place] >= 0x80 ? -1 : 0 as Int64
+      guard position + size <= payload.count else { return nil }
+      let number = payload[position..<position + size].reduce(
+        payload[position] >= 0x80 ? -1 : 0 as Int64
       ) { $0 << 8 | Int64($1) }
       return (.integer(number), size)
     case 8, 9: return (.integer(type - 8), 0)
     case 12...:
-      guard let size = Int(exactly: (type - 12) / 2), size <= payload.count - place else {
+      guard let size = Int(exactly: (type - 12) / 2), size <= payload.count - position else {
         return nil
       }
-      let bytes = payload[place..<place + size]
+      let bytes = payload[position..<position + size]
       if type.isMultiple(of: 2) { return (.blob(Array(bytes)), size) }
       return String(validating: bytes, as: UTF8.self).map { (.text($0), size) }
     default: return nil
@@ -287,14 +287,14 @@ private enum Record {
 }
 
 extension ArraySlice<UInt8> {
-  /// SQLite's: big-endian, 7 bits a byte, the ninth byte whole. Moves the place behind it; nil if it
-  /// does not end.
-  fileprivate func varint(at place: inout Int) -> Int64? {
+  /// SQLite's: big-endian, 7 bits a byte, the ninth byte whole. Moves the position behind it; nil
+  /// if it does not end.
+  fileprivate func varint(at position: inout Int) -> Int64? {
     var number: UInt64 = 0
     for index in 0..<9 {
-      guard place < count else { return nil }
-      let byte = self[startIndex + place]
-      place += 1
+      guard position < count else { return nil }
+      let byte = self[startIndex + position]
+      position += 1
       if index == 8 { return Int64(bitPattern: number << 8 | UInt64(byte)) }
       number = number << 7 | UInt64(byte & 0x7F)
       if byte < 0x80 { return Int64(bitPattern: number) }

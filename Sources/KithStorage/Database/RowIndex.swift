@@ -1,7 +1,7 @@
 import KithCore
 import KithCrypto
 
-/// The places of all rows, in memory, so that commits look nothing up.
+/// The ids of all rows, in memory, so that commits look nothing up.
 struct RowIndex {
   /// By the digest of the key's bytes, which are more.
   var ids: [Digest128: Int64] = [:]

@@ -8,7 +8,7 @@ import Synchronization
 /// commit that throws has changed nothing; the next may succeed.
 package final class SQLiteStorage: ReplicaStorage {
   /// With less free space the log is kept short: four commits of a whole store of standard size.
-  private static let tightRoom = 4 << 20
+  private static let tightSpace = 4 << 20
 
   private static let shortLog = 256 << 10
 
@@ -50,8 +50,8 @@ package final class SQLiteStorage: ReplicaStorage {
     self.database = Mutex(database)
   }
 
-  /// Reads a copy of the files in memory, which needs no room and no right to write. Commits change
-  /// the copy alone.
+  /// Reads a copy of the files in memory, which needs no free space and no right to write. Commits
+  /// change the copy alone.
   init(copying path: String, key: consuming StorageKey) throws(StorageError) {
     self.path = path
     guard Files.exists(path) else { throw .damaged(path, "the database is missing") }
@@ -113,7 +113,7 @@ package final class SQLiteStorage: ReplicaStorage {
     _ mutations: [Mutation], written: @Sendable () -> Bool
   ) throws(StorageError) {
     let log = path + "-wal"
-    if Files.room(path) ?? .max < Self.tightRoom, Files.size(log) > Self.shortLog {
+    if Files.freeBytes(path) ?? .max < Self.tightSpace, Files.size(log) > Self.shortLog {
       _ = emptyLog()
     }
     let isTold = Atomic(false)

@@ -54,8 +54,8 @@ struct WriteAheadLog {
     return false
   }
 
-  /// The places of the pages that commits wrote, up to the first frame that fails; and how many pages
-  /// the database had after the last of them, 0: there is none.
+  /// The offsets of the pages that commits wrote, up to the first frame that fails; and how many
+  /// pages the database had after the last of them, 0: there is none.
   ///
   /// - Complexity: O(*n*) in the log's bytes.
   var committed: (pages: [Int: Range<Int>], count: Int) {
@@ -85,11 +85,11 @@ struct WriteAheadLog {
   /// Checks a frame after its predecessor's checksum.
   private func isSound(_ frame: Int) -> Bool {
     guard isOfThisLog(frame) else { return false }
-    let place = start(frame)
+    let position = start(frame)
     let before = Sums.Pair(bytes, at: frame == 0 ? 24 : start(frame - 1) + 16)
-    let head = sums.of(bytes, place..<place + 8, after: before)
-    return sums.of(bytes, place + Self.frameHeaderBytes..<place + frameBytes, after: head)
-      == Sums.Pair(bytes, at: place + 16)
+    let head = sums.of(bytes, position..<position + 8, after: before)
+    return sums.of(bytes, position + Self.frameHeaderBytes..<position + frameBytes, after: head)
+      == Sums.Pair(bytes, at: position + 16)
   }
 
   private struct Sums {
@@ -99,8 +99,8 @@ struct WriteAheadLog {
 
       init() {}
 
-      init(_ log: Data, at place: Int) {
-        (first, second) = (log.number(at: place), log.number(at: place + 4))
+      init(_ log: Data, at position: Int) {
+        (first, second) = (log.number(at: position), log.number(at: position + 4))
       }
     }
 
@@ -110,16 +110,16 @@ struct WriteAheadLog {
     func of(_ log: Data, _ range: Range<Int>, after before: Pair) -> Pair {
       log.withUnsafeBytes { log in
         var sum = before
-        for place in stride(from: range.lowerBound, to: range.upperBound, by: 8) {
-          sum.first &+= word(log, place) &+ sum.second
-          sum.second &+= word(log, place + 4) &+ sum.first
+        for position in stride(from: range.lowerBound, to: range.upperBound, by: 8) {
+          sum.first &+= word(log, position) &+ sum.second
+          sum.second &+= word(log, position + 4) &+ sum.first
         }
         return sum
       }
     }
 
-    private func word(_ log: UnsafeRawBufferPointer, _ place: Int) -> UInt32 {
-      let word = log.loadUnaligned(fromByteOffset: place, as: UInt32.self)
+    private func word(_ log: UnsafeRawBufferPointer, _ position: Int) -> UInt32 {
+      let word = log.loadUnaligned(fromByteOffset: position, as: UInt32.self)
       return isBigEndian ? UInt32(bigEndian: word) : UInt32(littleEndian: word)
     }
   }
@@ -127,7 +127,9 @@ struct WriteAheadLog {
 
 extension Data {
   /// Big-endian.
-  fileprivate func number(at place: Int) -> UInt32 {
-    withUnsafeBytes { UInt32(bigEndian: $0.loadUnaligned(fromByteOffset: place, as: UInt32.self)) }
+  fileprivate func number(at position: Int) -> UInt32 {
+    withUnsafeBytes {
+      UInt32(bigEndian: $0.loadUnaligned(fromByteOffset: position, as: UInt32.self))
+    }
   }
 }

@@ -26,7 +26,7 @@ package enum Files {
   }
 
   /// The bytes that this user may still write to the file system; nil: unknown.
-  static func room(_ path: String) -> Int? {
+  static func freeBytes(_ path: String) -> Int? {
     var status = statvfs()
     guard statvfs(path, &status) == 0 else { return nil }
     return Int(

@@ -34,7 +34,7 @@ final class VirtualNetwork: Sendable {
 
   fileprivate enum Event {
     case message([UInt8], to: Int, SessionID)
-    case room(Int, SessionID)
+    case drained(Int, SessionID)
     case ended(Int, SessionID)
     case connect([Int])
   }
@@ -52,7 +52,7 @@ final class VirtualNetwork: Sendable {
     var cuts: Set<[Int]> = []
     var sessions: [[Int]: Session] = [:]
     /// Of all sides of `sessions`.
-    var places: [SessionID: (pair: [Int], end: Int)] = [:]
+    var ends: [SessionID: (pair: [Int], end: Int)] = [:]
     var events: [(time: UInt64, order: UInt64, event: Event)] = []
     var nextSession: UInt64 = 1
     var nextOrder: UInt64 = 1
@@ -190,7 +190,7 @@ final class VirtualNetwork: Sendable {
   private func disconnect(_ pair: [Int]) {
     let session = state.withLock { state in
       let session = state.sessions.removeValue(forKey: pair)
-      for side in session?.sides ?? [] { state.places[side.session] = nil }
+      for side in session?.sides ?? [] { state.ends[side.session] = nil }
       return session
     }
     for side in session?.sides ?? [] { schedule(.ended(side.device, side.session)) }
@@ -280,8 +280,8 @@ final class VirtualNetwork: Sendable {
     deliver()
   }
 
-  fileprivate func awaitRoom(_ session: SessionID, of device: Int) {
-    schedule(.room(device, session), after: state.withLock { $0.faults.delay.microseconds })
+  fileprivate func awaitDrain(_ session: SessionID, of device: Int) {
+    schedule(.drained(device, session), after: state.withLock { $0.faults.delay.microseconds })
     deliver()
   }
 
@@ -331,7 +331,7 @@ final class VirtualNetwork: Sendable {
       state.withLock { $0.rest.since = now.load(ordering: .relaxed) }
       switch event {
       case .message: break
-      case .room(let device, let session): host(device).device.input(.room(session))
+      case .drained(let device, let session): host(device).device.input(.drained(session))
       case .ended(let device, let session): host(device).device.input(.disconnected(session))
       case .connect(let pair): establish(pair)
       }
@@ -416,7 +416,7 @@ extension VirtualNetwork.State {
 
   fileprivate mutating func add(_ session: VirtualNetwork.Session, of pair: [Int]) {
     sessions[pair] = session
-    for (end, side) in session.sides.enumerated() { places[side.session] = (pair, end) }
+    for (end, side) in session.sides.enumerated() { ends[side.session] = (pair, end) }
   }
 
   fileprivate mutating func add(_ event: VirtualNetwork.Event, at time: UInt64) {
@@ -430,8 +430,8 @@ extension VirtualNetwork.State {
   }
 
   fileprivate func find(_ session: SessionID, of device: Int) -> (pair: [Int], end: Int)? {
-    guard let place = places[session], place.pair[place.end] == device else { return nil }
-    return place
+    guard let found = ends[session], found.pair[found.end] == device else { return nil }
+    return found
   }
 
   fileprivate mutating func happens(_ chance: Double) -> Bool {
@@ -460,7 +460,7 @@ private final class VirtualLink: SessionLink {
     network?.send(message, from: device, on: session)
   }
 
-  func awaitRoom(_ session: SessionID) { network?.awaitRoom(session, of: device) }
+  func awaitDrain(_ session: SessionID) { network?.awaitDrain(session, of: device) }
   func close(_ session: SessionID, _ reason: CloseReason) {
     network?.close(session, of: device, reason)
   }

@@ -56,10 +56,10 @@
     /// limited.
     private func take(refusalsOf notice: Notice) {
       let keys = Set(notice.keys.map { KeyValueStore.Key($0) })
-      let told = backend.refusals.prefix {
+      let posted = backend.refusals.prefix {
         $0.writes.allSatisfy { keys.contains($0.key) }
       }
-      if let last = told.last { backend.takeRefusals(through: last.number) }
+      if let last = posted.last { backend.takeRefusals(through: last.number) }
     }
 
     private func tellOfIdentity(since account: AccountID?) async {

@@ -104,12 +104,12 @@
           .invalidKey, "A key has 1 to \(policy.keyBytes) bytes of UTF-8.")
       }
       // The data is lost at exit anyway, so limiting the number of keys is enough.
-      let hasRoom = state.withLock { values in
+      let isWithinLimit = state.withLock { values in
         guard values[key] != nil || values.count < policy.keys else { return false }
         values[key] = value
         return true
       }
-      guard hasRoom else {
+      guard isWithinLimit else {
         throw KithError(
           .quotaExceeded, "The store has \(policy.keys) keys. Remove something first.")
       }

@@ -219,12 +219,14 @@ struct JudgementTests {
     func verdicts(_ sight: DiskCheck.Sight) -> [Finding.Verdict] {
       DiskCheck().findings(sight, of: target(.none)).map(\.verdict)
     }
-    let least = DiskCheck.leastRoom
+    let least = DiskCheck.leastFreeBytes
     #expect(
-      verdicts(.init(room: least, kind: "ext4", writeSeconds: 0.001)) == [.good, .good, .good])
+      verdicts(.init(freeBytes: least, kind: "ext4", writeSeconds: 0.001)) == [.good, .good, .good])
     #expect(
-      verdicts(.init(room: least - 1, kind: "xfs", writeSeconds: 0.2)) == [.problem, .note, .good])
-    #expect(verdicts(.init(room: 0, writeFailure: ENOSPC)) == [.problem, .problem])
+      verdicts(.init(freeBytes: least - 1, kind: "xfs", writeSeconds: 0.2)) == [
+        .problem, .note, .good,
+      ])
+    #expect(verdicts(.init(freeBytes: 0, writeFailure: ENOSPC)) == [.problem, .problem])
     #expect(verdicts(.init(isReadOnly: true, writeFailure: EROFS)) == [.problem])
     for kind in ["tmpfs", "overlay", "nfs4", "fuse.sshfs"] {
       #expect(verdicts(.init(kind: kind, writeSeconds: 0)) == [.good, .note], "\(kind)")

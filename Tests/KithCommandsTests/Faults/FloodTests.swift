@@ -147,7 +147,7 @@ extension Faults {
         link?.send(message, to: session)
       }
 
-      func awaitRoom(_ session: SessionID) { link?.awaitRoom(session) }
+      func awaitDrain(_ session: SessionID) { link?.awaitDrain(session) }
       func close(_ session: SessionID, _ reason: CloseReason) { link?.close(session, reason) }
       func closeAll() { link?.closeAll() }
       func pauseReading(_ session: SessionID, _ isPaused: Bool) {

@@ -158,7 +158,7 @@ import Testing
       fallback: vector.fallback.map {
         Fallback(value: value(size: $0.size), claim: $0.claim.claim)
       })
-    return KeptEntry(entry: entry, digest: Blake2b.digest256(entry.plaintext()), home: nil)
+    return KeptEntry(entry: entry, digest: Blake2b.digest256(entry.plaintext()), location: nil)
   }
 }
 

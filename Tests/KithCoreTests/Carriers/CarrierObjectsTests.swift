@@ -28,7 +28,7 @@ struct CarrierObjectsTests {
 
   func reached(_ bodies: [ObjectBody]) -> [ChainID: UInt64] {
     let reader = fixture.reader([:])
-    return Brought(by: objects(bodies).counting(for: reader), reader).reached[fixture.store] ?? [:]
+    return Brought(by: objects(bodies).counting(for: reader), reader).vectors[fixture.store] ?? [:]
   }
 
   // MARK: Counting
@@ -48,7 +48,7 @@ struct CarrierObjectsTests {
     body.parts.append(fixture.part(other, through: [theirs: 3]))
     let reader = fixture.reader([:], empty: [other])
     let brought = Brought(by: objects([body]).counting(for: reader), reader)
-    #expect(brought.reached == [other: [theirs: 3]])
+    #expect(brought.vectors == [other: [theirs: 3]])
   }
 
   @Test func `an object counts if a member put all of it under the newest epoch`() {
@@ -132,7 +132,7 @@ struct CarrierObjectsTests {
   @Test mutating func `names of strangers are not noted`() {
     var objects = CarrierObjects()
     let (name, strange) = (fixture.name(), ObjectName(Digest128 { _ in }))
-    objects.meet([name: 4_096, strange: 1], fixture.carrierKeys, fixture.reader([:]))
+    objects.noteListed([name: 4_096, strange: 1], fixture.carrierKeys, fixture.reader([:]))
     #expect(Array(objects.known.keys) == [name])
   }
 

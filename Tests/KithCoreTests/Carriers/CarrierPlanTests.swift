@@ -37,7 +37,7 @@ struct CarrierPlanTests {
       digest: digest)
     if hasRecords { body.rosterDigest = fixture.roster.digest }
     let generation = fixture.reader([:]).timeKeeper.generation
-    body.time = ToldTime(
+    body.time = ClockReading(
       reading: HybridTime(generation: generation, milliseconds: 0), isSynchronised: true)
     return body
   }

@@ -127,7 +127,7 @@ struct CarrierTests {
       Issue.record("no part is ready")
       return
     }
-    carrier.took(part, of: name, isWhole: false, other)
+    carrier.noteApplied(part, of: name, isWhole: false, other)
     _ = carrier.nextOpened(other)
     #expect(carrier.waiting.isEmpty)
     carrier.begin()
@@ -157,7 +157,7 @@ struct CarrierTests {
       Issue.record("no part is ready")
       return
     }
-    carrier.took(part, of: name, isWhole: false, before)
+    carrier.noteApplied(part, of: name, isWhole: false, before)
     let after = fixture.reader([mine: 3], at: now, empty: [other])
     turn(after)
     guard case .part(_, let again, _, _) = carrier.nextOpened(after) else {
@@ -259,7 +259,7 @@ struct CarrierTests {
       return #expect(Bool(false))
     }
     #expect(part.store == TestWorld.store)
-    carrier.took(part, of: name, isWhole: true, reader)
+    carrier.noteApplied(part, of: name, isWhole: true, reader)
     if case .none = carrier.nextOpened(reader) {} else { #expect(Bool(false)) }
     #expect(carrier.nextGets(reader).isEmpty && carrier.waiting[name] != nil)
     #expect(carrier.objects[name]?.state == .unread)
@@ -267,7 +267,7 @@ struct CarrierTests {
     guard case .part(_, let last, _, _) = carrier.nextOpened(reader) else {
       return #expect(Bool(false))
     }
-    carrier.took(last, of: name, isWhole: false, reader)
+    carrier.noteApplied(last, of: name, isWhole: false, reader)
     if case .none = carrier.nextOpened(reader) {} else { #expect(Bool(false)) }
     #expect(carrier.objects[name]?.state == .taken(body, without: [fixture.store]))
   }
@@ -313,7 +313,7 @@ struct CarrierTests {
       if case .none = next { break }
       guard case .part(let name, let part, _, _) = next else { continue }
       taken.append(name)
-      carrier.took(part, of: name, isWhole: true, reader)
+      carrier.noteApplied(part, of: name, isWhole: true, reader)
     }
     #expect(taken == [names[1], names[0]])
     _ = carrier.nextGets(reader)
@@ -395,18 +395,18 @@ struct CarrierTests {
     for (name, above, digest, change, opens) in cases {
       var body = fixture.body(above: above, through: [mine: 4], digest: digest)
       change(&body)
-      let outcome = reader().open(body.parts[0], of: body, messages, keeping: room)
+      let outcome = reader().open(body.parts[0], of: body, messages, within: bounds)
       #expect(words(outcome) == opens, "\(name)")
     }
     let body = fixture.body(above: [mine: 3], through: [mine: 4])
-    #expect(words(reader().open(body.parts[0], of: body, [], keeping: room)) == "[], covers 1")
+    #expect(words(reader().open(body.parts[0], of: body, [], within: bounds)) == "[], covers 1")
     let incomplete = reader().open(
-      body.parts[0], of: body, messages, keeping: room, isComplete: false)
+      body.parts[0], of: body, messages, within: bounds, isComplete: false)
     #expect(words(incomplete) == "[4], covers 0")
   }
 
-  private var room: BatchRoom {
-    BatchRoom(own: mine.device, roster: fixture.roster, authorBytes: .max, elsewhereBytes: 0)
+  private var bounds: BatchBounds {
+    BatchBounds(own: mine.device, roster: fixture.roster, authorBytes: .max, elsewhereBytes: 0)
   }
 
   @Test func `a part with more bytes than a batch may have cannot be judged`() throws {
@@ -420,7 +420,7 @@ struct CarrierTests {
     let body = fixture.body(above: [mine: 2], through: [mine: 4])
     func open(_ count: Int) -> String {
       let messages = Array(repeating: message, count: count)
-      return words(reader().open(body.parts[0], of: body, messages, keeping: room))
+      return words(reader().open(body.parts[0], of: body, messages, within: bounds))
     }
     #expect(open(Limits.batchBytes / message.size) != "disorder")
     #expect(open(Limits.batchBytes / message.size + 1) == "disorder")

@@ -39,7 +39,7 @@ struct ObjectTests {
     var body = fixture.body(above: [chain: 1], through: [chain: 3], level: 7)
     body.pieces = [fixture.name(), fixture.name()].sorted()
     body.rosterDigest = fixture.roster.digest
-    body.time = ToldTime(reading: .zero, isSynchronised: true)
+    body.time = ClockReading(reading: .zero, isSynchronised: true)
     let decoded = try #require(
       ObjectBody.decode(body.encoded(), account: fixture.account, epoch: fixture.epoch.id))
     body.time = decoded.body.time

@@ -15,8 +15,8 @@ import Testing
     return log
   }
 
-  private func home(_ changeSet: ChangeSet, _ index: UInt32 = 0) -> EntryHome {
-    EntryHome(changeSet: changeSet.reference, index: index)
+  private func location(_ changeSet: ChangeSet, _ index: UInt32 = 0) -> EntryLocation {
+    EntryLocation(changeSet: changeSet.reference, index: index)
   }
 
   @Test(
@@ -112,7 +112,7 @@ import Testing
     #expect(!log.knows(right.reference) && log.isFork(right.reference))
     log.insert(right)
     #expect(log.isFork(left.reference))
-    _ = log.drop([home(right)], in: store)
+    _ = log.drop([location(right)], in: store)
     #expect(!log.isFork(left.reference))
   }
 
@@ -121,27 +121,27 @@ import Testing
     let all = zip([1, 2, 3], [[10, 20], [], [30]]).map { unsigned($0, of: one, boxes: $1) }
     let (first, empty, last) = (all[0], all[1], all[2])
     let gone = [first, empty].map { Mutation.remove(.store(store, .changeSet($0.reference))) }
-    let cases: [([EntryHome], considered: ChangeSet?, [Mutation], freed: Int)] = [
-      ([home(first, 1)], nil, [.remove(.store(store, .entry(first.reference, 1)))], 20 + 256),
+    let cases: [([EntryLocation], considered: ChangeSet?, [Mutation], freed: Int)] = [
+      ([location(first, 1)], nil, [.remove(.store(store, .entry(first.reference, 1)))], 20 + 256),
       (
-        [home(first, 0), home(first, 1)], nil,
+        [location(first, 0), location(first, 1)], nil,
         [0, 1].map { .remove(.store(store, .entry(first.reference, $0))) } + [gone[0]],
         first.weight
       ),
-      ([home(last)], nil, [.remove(.store(store, .entry(last.reference, 0)))], 30 + 256),
+      ([location(last)], nil, [.remove(.store(store, .entry(last.reference, 0)))], 30 + 256),
       ([], empty, [gone[1]], empty.weight),
-      ([home(first, 2), home(unsigned(9, of: one))], first, [], 0),
+      ([location(first, 2), location(unsigned(9, of: one))], first, [], 0),
     ]
-    for (homes, considered, wanted, freed) in cases {
+    for (locations, considered, wanted, freed) in cases {
       var log = log(all)
       let candidates = considered.map { [$0.reference] } ?? []
-      let mutations = log.drop(homes, alsoConsidering: candidates, in: store)
+      let mutations = log.drop(locations, alsoConsidering: candidates, in: store)
       let left = all.reduce(0) { $0 + $1.weight } - freed
       #expect(mutations == wanted && log.weights.total == left)
       #expect(log.weights.byAuthor == [one.device: left])
       // A repair brings a box back, and counts it once.
-      for _ in 0..<2 { log.restore(boxOf: 30, to: home(last)) }
-      #expect(log.weights.total == left + (homes == [home(last)] ? freed : 0))
+      for _ in 0..<2 { log.restore(boxOf: 30, to: location(last)) }
+      #expect(log.weights.total == left + (locations == [location(last)] ? freed : 0))
     }
   }
 
@@ -150,7 +150,7 @@ import Testing
     var log = log([gone, stays])
     for changeSet in [gone, stays] {
       log.restore(changeSet.header.chain, lost: 4)
-      _ = log.quarantine(home(changeSet))
+      _ = log.quarantine(location(changeSet))
     }
     let mutations = log.drop(chains: { $0 == one }, in: store)
     #expect(
@@ -160,7 +160,8 @@ import Testing
         .remove(.store(store, .vector(one))), .remove(.store(store, .lost(one))),
       ])
     #expect(Array(log.chains.keys) == [two] && log.lost == [two: 4])
-    #expect(log.quarantined == [home(stays)] && log.weights.byAuthor == [two.device: stays.weight])
+    #expect(
+      log.quarantined == [location(stays)] && log.weights.byAuthor == [two.device: stays.weight])
   }
 
   @Test func `after damage nothing is covered, until as much is covered again`() {

@@ -91,7 +91,7 @@ import Testing
     keeper.set(isSynchronised: false, hasHardware: false)
     keeper.note(claim(170 * Self.year, true), of: device(0), isHandshake: true)
     #expect(keeper.followed == device(0))
-    let hears = keeper.hear(generation: 255)
+    let hears = keeper.follow(generation: 255)
     #expect(!hears && keeper.generationLimit < 30)
   }
 
@@ -136,7 +136,7 @@ import Testing
   private func claim(_ error: Int64, _ isSynchronised: Bool) -> TimeKeeper.Claim {
     TimeKeeper.Claim(
       aheadOfMonotonic: Self.now + error - 7_000_000, isSynchronised: isSynchronised,
-      foundAt: 7_000_000, heardAt: 7_000_000)
+      foundAt: 7_000_000, receivedAt: 7_000_000)
   }
 
   private func device(_ number: Int) -> DeviceID {
@@ -190,7 +190,7 @@ import Testing
     var keeper = keeper(isSynchronised: true, reading: reading(3, 0))
     #expect(keeper.generationLimit == 20)
     for (told, isNews): (UInt8, Bool) in [(3, false), (21, false), (20, true), (20, false)] {
-      let isTaken = keeper.hear(generation: told)
+      let isTaken = keeper.follow(generation: told)
       #expect(isTaken == isNews, "\(told)")
     }
     let next = keeper.tick()
@@ -206,7 +206,7 @@ import Testing
     keeper.note(claim(28 * Self.year, true), of: device(0), isHandshake: true)
     keeper.note(claim(0, false), of: device(1), isHandshake: true)
     #expect(keeper.generationLimit == 20)
-    let hears = keeper.hear(generation: 255)
+    let hears = keeper.follow(generation: 255)
     #expect(!hears)
     #expect(keeper.wait(for: HybridTime(generation: 255, milliseconds: 0)) == .max)
     // A time that cannot be says nothing, and neither does one that is later than its own.
@@ -288,7 +288,7 @@ import Testing
   private func claim(_ wall: Int64, isSynchronised: Bool = false) -> TimeKeeper.Claim {
     TimeKeeper.Claim(
       aheadOfMonotonic: wall - 5_000, isSynchronised: isSynchronised, foundAt: 5_000,
-      heardAt: 5_000)
+      receivedAt: 5_000)
   }
 
   @Test(

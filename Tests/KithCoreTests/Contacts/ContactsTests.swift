@@ -71,7 +71,7 @@ import Testing
         outcome =
           switch event {
           case .met(let address): contacts.meet(device, at: address)
-          case .told(let addresses): contacts.learn(addresses, of: device)
+          case .told(let addresses): contacts.merge(addresses, of: device)
           }
       }
       #expect(outcome == wanted, "\(name)")
@@ -84,7 +84,7 @@ import Testing
     let (first, second) = (SessionID(rawValue: 1), SessionID(rawValue: 2))
     var contacts = Contacts()
     func learn(_ addresses: [String], of device: DeviceID, from session: SessionID) {
-      contacts.note(contacts.learn(addresses, of: device), of: device, from: session)
+      contacts.note(contacts.merge(addresses, of: device), of: device, from: session)
     }
     #expect(contacts.changesDueAt == nil)
     learn(addresses(1...1), of: device, from: first)

@@ -44,15 +44,15 @@ extension CoverageSuite {
       account: account, keys: keys[index])
   }
 
-  func hear(_ words: [Word], _ coverage: inout Coverage, on session: SessionID? = nil)
+  func receive(_ words: [Word], _ coverage: inout Coverage, on session: SessionID? = nil)
     -> Bool
   {
-    coverage.hear(WordGroup.groups(of: words), on: session, at: 0, with: nil)
+    coverage.receive(WordGroup.groups(of: words), on: session, at: 0, with: nil)
   }
 
   /// Has it cover a chain through a sequence.
   func cover(_ sequence: UInt64, _ coverage: inout Coverage) {
-    coverage.rise(store, at: 0)
+    coverage.noteRise(of: store, at: 0)
     coverage.look(at: [store]) { _ in own(sequence) }
   }
 }

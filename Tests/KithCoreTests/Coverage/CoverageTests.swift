@@ -119,11 +119,11 @@ import Testing
           coverage.begin(session, with: keys[1].id, process: process, isMember: true)
         case .end: coverage.end(session)
         case .tells(let sequence, let isWhole):
-          coverage.hear(
+          coverage.receive(
             Coverage.Extent(vector: [chain: sequence]), of: store, isWhole: isWhole, on: session,
             isKnown: { $0 == chain })
         case .says(let sequence, let process, let number):
-          let isSound = hear([word(sequence, process: process, number: number)], &coverage)
+          let isSound = receive([word(sequence, process: process, number: number)], &coverage)
           #expect(isSound, "\(name)")
         case .covers(let sequence): cover(sequence, &coverage)
         case .isRevoked:
@@ -141,7 +141,7 @@ import Testing
   /// chains than a word names a process never knew that others have what it published.
   @Test func `a process that starts compares words with the vectors on its disk`() {
     var coverage = coverage(of: 0, among: 2)
-    #expect(hear([word(nil, process: 5, number: 1)], &coverage))
+    #expect(receive([word(nil, process: 5, number: 1)], &coverage))
     coverage.look(at: [store]) { _ in own(9) }
     #expect(coverage.covers([chain: 9], of: store, keys[1].id))
   }
@@ -150,18 +150,18 @@ import Testing
     var coverage = coverage(of: 0, among: 2)
     cover(9, &coverage)
     func has() -> Bool { coverage.covers([chain: 9], of: store, keys[1].id) }
-    #expect(hear([word(nil, process: 5, number: 1, isBelow: true)], &coverage))
+    #expect(receive([word(nil, process: 5, number: 1, isBelow: true)], &coverage))
     #expect(!has() && coverage.areOthersBelow(in: store))
     cover(9, &coverage)
     #expect(!has(), "no other word came")
-    #expect(hear([word(nil, process: 5, number: 2)], &coverage))
+    #expect(receive([word(nil, process: 5, number: 2)], &coverage))
     #expect(has())
     coverage.begin(session, with: keys[1].id, process: 5, isMember: true)
-    coverage.hear(
+    coverage.receive(
       Coverage.Extent(vector: [chain: 9], isBelow: true), of: store, isWhole: true, on: session,
       isKnown: { $0 == chain })
     #expect(!has())
-    #expect(hear([word(nil, process: 8, number: 3)], &coverage))
+    #expect(receive([word(nil, process: 8, number: 3)], &coverage))
     #expect(!has(), "both must say it")
   }
 
@@ -173,7 +173,7 @@ import Testing
     for (peer, covered) in [(1, 2), (2, 9)] as [(Int, UInt64)] {
       let session = SessionID(rawValue: UInt64(peer))
       coverage.begin(session, with: keys[peer].id, process: 5, isMember: true)
-      coverage.hear(
+      coverage.receive(
         Coverage.Extent(vector: [chain: covered]), of: store, isWhole: true, on: session,
         isKnown: { $0 == chain })
     }
@@ -188,12 +188,12 @@ import Testing
     let truth = word(3, process: 5, number: 1)
     var group = WordGroup.groups(of: [truth])[0]
     group.said[0].version.number = 2
-    let isSound = coverage.hear([group], at: 0, with: nil)
+    let isSound = coverage.receive([group], at: 0, with: nil)
     #expect(!isSound && coverage.words.isEmpty)
     // A stranger's is passed over.
-    #expect(hear([word(3, by: 7, process: 5, number: 1)], &coverage))
+    #expect(receive([word(3, by: 7, process: 5, number: 1)], &coverage))
     #expect(coverage.words.isEmpty)
-    #expect(hear([truth], &coverage))
+    #expect(receive([truth], &coverage))
     #expect(coverage.words.count == 1)
   }
 
@@ -203,7 +203,7 @@ import Testing
     var coverage = coverage(of: 0, among: 3)
     let vectors = [store: [chain: 1 as UInt64]]
     func look(_ now: UInt64, _ connected: Set<DeviceID> = []) -> [DeviceID]? {
-      coverage.lookForLeftBehind(at: now, connected: connected, vectors: { vectors })
+      coverage.findLeftBehind(at: now, connected: connected, vectors: { vectors })
     }
     cover(1, &coverage)
     let both = [keys[1].id, keys[2].id].sorted()
@@ -213,9 +213,9 @@ import Testing
     #expect(look(patience + 1) == nil, "not looked at so soon")
     #expect(look(2 * patience) == nil, "no news")
     #expect(look(3 * patience, [keys[1].id]) == [keys[2].id])
-    #expect(hear([word(1, by: 2, process: 5, number: 1)], &coverage))
+    #expect(receive([word(1, by: 2, process: 5, number: 1)], &coverage))
     #expect(look(4 * patience, [keys[1].id]) == [])
-    coverage.rise(store, at: 5 * patience)
+    coverage.noteRise(of: store, at: 5 * patience)
     #expect(look(5 * patience) == nil, "not old yet")
   }
 }

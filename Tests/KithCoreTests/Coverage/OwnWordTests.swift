@@ -10,37 +10,37 @@ import Testing
   @Test func `a number is the time, and above all words of the device`() {
     var coverage = coverage(of: 0, among: 2)
     cover(9, &coverage)
-    coverage.say(at: instant(0, wall: 1_000))
+    coverage.makeWord(at: instant(0, wall: 1_000))
     #expect(said(coverage) == Word.Version(number: 1_000, process: 1))
     cover(10, &coverage)
-    coverage.say(at: instant(1_000, wall: 900))
+    coverage.makeWord(at: instant(1_000, wall: 900))
     #expect(said(coverage)?.number == 1_001, "the clock was set back")
-    coverage.say(at: instant(2_000, wall: 2_000))
+    coverage.makeWord(at: instant(2_000, wall: 2_000))
     #expect(said(coverage)?.number == 1_001, "it says what is covered")
-    #expect(hear([word(3, by: 0, process: 5, number: 7_000)], &coverage))
-    coverage.say(at: instant(40_000, wall: 2_000))
+    #expect(receive([word(3, by: 0, process: 5, number: 7_000)], &coverage))
+    coverage.makeWord(at: instant(40_000, wall: 2_000))
     #expect(said(coverage) == Word.Version(number: 7_001, process: 1))
   }
 
   @Test func `a process that hears a word of another one answers it, but not at once again`() {
     var coverage = coverage(of: 0, among: 2)
     cover(9, &coverage)
-    #expect(hear([word(3, by: 0, process: 5, number: 100)], &coverage))
-    coverage.say(at: instant(0))
+    #expect(receive([word(3, by: 0, process: 5, number: 100)], &coverage))
+    coverage.makeWord(at: instant(0))
     #expect(said(coverage) == Word.Version(number: 101, process: 1), "it said nothing before")
-    #expect(hear([word(3, by: 0, process: 5, number: 102)], &coverage))
+    #expect(receive([word(3, by: 0, process: 5, number: 102)], &coverage))
     let interval = Limits.haveIntervalMilliseconds
-    coverage.say(at: instant(interval - 1))
+    coverage.makeWord(at: instant(interval - 1))
     #expect(said(coverage)?.process == 5, "two copies would answer each other without end")
     #expect(coverage.passesAt == interval)
-    coverage.say(at: instant(interval))
+    coverage.makeWord(at: instant(interval))
     #expect(said(coverage) == Word.Version(number: 103, process: 1))
     // It covers what the other said.
     let same = WordGroup.groups(of: coverage.words.values)[0].content
     let other = Word(
       same, version: Word.Version(number: 200, process: 5), account: account, keys: keys[0])
-    #expect(hear([other], &coverage))
-    coverage.say(at: instant(3 * interval))
+    #expect(receive([other], &coverage))
+    coverage.makeWord(at: instant(3 * interval))
     #expect(said(coverage) == other.version)
   }
 
@@ -48,16 +48,16 @@ import Testing
     for (count, pace) in [(2, 200), (12, 240)] as [(Int, UInt64)] {
       var coverage = coverage(of: 0, among: count)
       cover(1, &coverage)
-      coverage.say(at: instant(0))
+      coverage.makeWord(at: instant(0))
       let first = said(coverage)
       cover(2, &coverage)
-      coverage.say(at: instant(pace - 1))
+      coverage.makeWord(at: instant(pace - 1))
       #expect(said(coverage) == first && coverage.passesAt == pace)
-      coverage.say(at: instant(pace))
+      coverage.makeWord(at: instant(pace))
       #expect(said(coverage) != first)
       let second = said(coverage)
       cover(3, &coverage)
-      coverage.say(at: instant(pace), isPaced: false)
+      coverage.makeWord(at: instant(pace), isPaced: false)
       #expect(said(coverage) != second)
     }
   }
@@ -65,9 +65,9 @@ import Testing
   @Test func `a device whose last number somebody used says no more`() {
     var coverage = coverage(of: 0, among: 2)
     cover(9, &coverage)
-    #expect(hear([word(3, by: 0, process: 5, number: Word.lastNumber)], &coverage))
+    #expect(receive([word(3, by: 0, process: 5, number: Word.lastNumber)], &coverage))
     #expect(coverage.isSilenced)
-    coverage.say(at: instant(0))
+    coverage.makeWord(at: instant(0))
     #expect(said(coverage)?.number == Word.lastNumber && coverage.isSilenced)
   }
 
@@ -88,9 +88,9 @@ import Testing
     ])
     let earlier = Word(
       content, version: Word.Version(number: 50, process: 9), account: account, keys: keys[0])
-    #expect(hear([earlier], &coverage))
+    #expect(receive([earlier], &coverage))
     func told(on session: SessionID) -> ([Word.Version], Bool) {
-      let told = coverage.introduce(on: session, at: instant(0))
+      let told = coverage.wordsForHave(on: session, at: instant(0))
       return (told.words.flatMap { $0.said.map(\.version) }, told.digest == coverage.digest)
     }
     #expect(told(on: stranger) == ([], false))

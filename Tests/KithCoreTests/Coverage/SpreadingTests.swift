@@ -30,10 +30,10 @@ import Testing
           net.devices[index].setTime(at: now, jitter: UInt64(index * 37 % 256))
         }
         guard let due = net.devices[index].dueAt, due <= now else { continue }
-        let tellings = net.devices[index].pass(
+        let outbound = net.devices[index].passOnWords(
           at: instant(now, wall: now), isOpen: { _ in true }, stores: [store], own: { _ in own(9) }
-        ).tellings
-        for telling in tellings where telling.session != net.lost {
+        ).outbound
+        for telling in outbound where telling.session != net.lost {
           deliver(telling, from: index, &net, now)
         }
       }
@@ -41,11 +41,11 @@ import Testing
   }
 
   private func deliver(
-    _ telling: Coverage.Telling, from index: Int, _ net: inout Net, _ now: UInt64
+    _ telling: Coverage.OutboundWords, from index: Int, _ net: inout Net, _ now: UInt64
   ) {
     guard let (a, b) = net.edges[telling.session] else { return }
     net.delivered += telling.words.reduce(0) { $0 + $1.said.count }
-    let isSound = net.devices[index == a ? b : a].hear(
+    let isSound = net.devices[index == a ? b : a].receive(
       telling.words, on: telling.session, at: now, with: nil)
     #expect(isSound)
   }
@@ -85,9 +85,9 @@ import Testing
     coverage.begin(session, with: keys[1].id, process: 5, isMember: true)
     func told(isOpen: Bool) -> Int {
       coverage.setTime(at: 0, jitter: 0)
-      return coverage.pass(
+      return coverage.passOnWords(
         at: instant(1_000), isOpen: { _ in isOpen }, stores: [store], own: { _ in own(9) }
-      ).tellings.count
+      ).outbound.count
     }
     #expect(told(isOpen: false) == 0)
     #expect(coverage.needsTime(at: 1_000))
@@ -107,7 +107,7 @@ import Testing
     #expect(net.devices[0].words.count == 1)
     func have(from index: Int, to other: Int, at now: UInt64) {
       let digest = net.devices[index].digest
-      let isSound = net.devices[other].hear([], digest: digest, on: session, at: now, with: nil)
+      let isSound = net.devices[other].receive([], digest: digest, on: session, at: now, with: nil)
       #expect(isSound)
     }
     let last = net.devices[1].peers[session]?.movedAt ?? 0
@@ -126,14 +126,14 @@ import Testing
 
   @Test func `a process is not sent its own word`() {
     var coverage = coverage(of: 0, among: 2)
-    #expect(hear([word(3, process: 5, number: 1)], &coverage))
+    #expect(receive([word(3, process: 5, number: 1)], &coverage))
     for (process, wanted) in [(5, [0]), (6, [0, 1])] as [(UInt64, [Int])] {
       let session = SessionID(rawValue: process)
       coverage.begin(session, with: keys[1].id, process: process, isMember: true)
       coverage.setTime(at: 0, jitter: 0)
-      let told = coverage.pass(
+      let told = coverage.passOnWords(
         at: instant(1_000), isOpen: { $0 == session }, stores: [store], own: { _ in own(9) }
-      ).tellings.flatMap(\.words).flatMap(\.said).map(\.device)
+      ).outbound.flatMap(\.words).flatMap(\.said).map(\.device)
       #expect(Set(told) == Set(wanted.map { keys[$0].id.shortName }))
     }
   }

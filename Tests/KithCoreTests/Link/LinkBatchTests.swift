@@ -27,25 +27,25 @@ import Testing
     var assembly = BatchAssembly()
     let sets = [try fixture.changeSet(1), try fixture.changeSet(2)]
     let first = assembly.add(
-      try fixture.part([sets[0]], answers: 3, hasMore: true), size: 1, keeping: fixture.room())
+      try fixture.part([sets[0]], answers: 3, hasMore: true), size: 1, within: fixture.bounds())
     #expect(isMore(first))
     #expect(assembly.weights.total == sets[0].weight)
     let (batch, taint) = try whole(
-      assembly.add(try fixture.part([sets[1]], answers: 3), size: 1, keeping: fixture.room()))
+      assembly.add(try fixture.part([sets[1]], answers: 3), size: 1, within: fixture.bounds()))
     #expect(batch.changeSets == sets && batch.answers == 3)
-    #expect(!taint.isTotal && taint.chains.isEmpty && !taint.isUnjudged)
+    #expect(!taint.isOfAllChains && taint.chains.isEmpty && !taint.isUnjudged)
     #expect(assembly.weights.total == 0)
   }
 
   @Test func `another store's part, and more than a batch may be, break the protocol`() throws {
     let fixture = try LinkFixture()
     var assembly = BatchAssembly()
-    _ = assembly.add(try fixture.part(hasMore: true), size: 1, keeping: fixture.room())
+    _ = assembly.add(try fixture.part(hasMore: true), size: 1, within: fixture.bounds())
     var other = assembly
     let ofAnother = other.add(
-      try fixture.part(of: LinkFixture.other), size: 1, keeping: fixture.room())
+      try fixture.part(of: LinkFixture.other), size: 1, within: fixture.bounds())
     let tooLarge = assembly.add(
-      try fixture.part(), size: Limits.batchBytes, keeping: fixture.room())
+      try fixture.part(), size: Limits.batchBytes, within: fixture.bounds())
     #expect(isViolation(ofAnother) && isViolation(tooLarge))
   }
 
@@ -53,12 +53,12 @@ import Testing
     var fixture = try LinkFixture()
     let set = try fixture.changeSet(1)
     var assembly = BatchAssembly()
-    _ = assembly.add(try fixture.part([set], hasMore: true), size: 1, keeping: nil)
+    _ = assembly.add(try fixture.part([set], hasMore: true), size: 1, within: nil)
     let (batch, taint) = try whole(
-      assembly.add(try fixture.part([set]), size: 1, keeping: fixture.room()))
+      assembly.add(try fixture.part([set]), size: 1, within: fixture.bounds()))
     #expect(batch.changeSets == [set])
-    #expect(taint.covers(fixture.chain()))
-    let unwanted = assembly.add(try fixture.part([set]), size: 1, keeping: nil)
+    #expect(taint.contains(fixture.chain()))
+    let unwanted = assembly.add(try fixture.part([set]), size: 1, within: nil)
     #expect(isUnwanted(unwanted))
   }
 
@@ -69,27 +69,27 @@ import Testing
     var fixture = try LinkFixture()
     let known = try fixture.changeSet(1)
     let unknown = try fixture.changeSet(1, by: stranger)
-    func taint(_ set: ChangeSet, _ room: BatchRoom) throws -> (kept: Int, taint: Taint) {
+    func taint(_ set: ChangeSet, _ bounds: BatchBounds) throws -> (kept: Int, taint: Taint) {
       var assembly = BatchAssembly()
       let (batch, taint) = try whole(
-        assembly.add(try fixture.part([set]), size: 1, keeping: room))
+        assembly.add(try fixture.part([set]), size: 1, within: bounds))
       return (batch.changeSets.count, taint)
     }
-    let (kept, unjudged) = try taint(unknown, fixture.room())
-    #expect(kept == 0 && unjudged.isUnjudged && unjudged.covers(fixture.chain(of: stranger)))
-    for room in [
-      fixture.room(authorBytes: known.weight - 1),
-      fixture.room(elsewhere: Limits.authorsBytes - known.weight + 1),
+    let (kept, unjudged) = try taint(unknown, fixture.bounds())
+    #expect(kept == 0 && unjudged.isUnjudged && unjudged.contains(fixture.chain(of: stranger)))
+    for bounds in [
+      fixture.bounds(authorBytes: known.weight - 1),
+      fixture.bounds(elsewhere: Limits.authorsBytes - known.weight + 1),
     ] {
-      let (kept, tooMuch) = try taint(known, room)
+      let (kept, tooMuch) = try taint(known, bounds)
       #expect(kept == 0 && tooMuch.overLimit == [fixture.fixture.creator.id])
-      #expect(tooMuch.covers(fixture.chain()) && !tooMuch.isUnjudged)
+      #expect(tooMuch.contains(fixture.chain()) && !tooMuch.isUnjudged)
     }
-    let fits = fixture.room(
+    let fits = fixture.bounds(
       authorBytes: known.weight, elsewhere: Limits.authorsBytes - known.weight)
     #expect(try taint(known, fits).kept == 1)
     // This device's own are not counted.
-    let own = BatchRoom(
+    let own = BatchBounds(
       own: fixture.fixture.creator.id, roster: fixture.roster, authorBytes: 0, elsewhereBytes: 0)
     #expect(try taint(known, own).kept == 1)
   }
@@ -100,11 +100,11 @@ import Testing
     var roster = fixture.roster
     let revocation = try fixture.fixture.revocation(of: gone.id, by: fixture.fixture.creator)
     _ = roster.learn(all: [revocation])
-    let room = BatchRoom(
+    let bounds = BatchBounds(
       own: deviceKeys(9).id, roster: roster, authorBytes: 1 << 20, elsewhereBytes: 0)
     var assembly = BatchAssembly()
     let set = try fixture.changeSet(1, by: gone)
-    let (batch, taint) = try whole(assembly.add(try fixture.part([set]), size: 1, keeping: room))
+    let (batch, taint) = try whole(assembly.add(try fixture.part([set]), size: 1, within: bounds))
     #expect(batch.changeSets.isEmpty && taint.chains.isEmpty)
   }
 
@@ -119,8 +119,8 @@ import Testing
       (1, Limits.pieceBytes, false),
     ] {
       var assembly = BatchAssembly()
-      let room = fixture.room(elsewhere: elsewhere)
-      let (batch, _) = try whole(assembly.add(part, size: size, keeping: room))
+      let bounds = fixture.bounds(elsewhere: elsewhere)
+      let (batch, _) = try whole(assembly.add(part, size: size, within: bounds))
       #expect(batch.changeSets.map { $0.opened != nil } == [isOpened], "\(size) \(elsewhere)")
     }
   }
@@ -163,7 +163,7 @@ import Testing
         })
       piece.follow(taint)
       #expect(piece.chains.count <= Limits.taintedChains)
-      #expect(piece.isTotal == (number > 0))
+      #expect(piece.isOfAllChains == (number > 0))
       taint = piece
     }
   }

@@ -100,8 +100,8 @@ struct LinkFixture {
     return part
   }
 
-  func room(authorBytes: Int = 1 << 20, elsewhere: Int = 0) -> BatchRoom {
-    BatchRoom(
+  func bounds(authorBytes: Int = 1 << 20, elsewhere: Int = 0) -> BatchBounds {
+    BatchBounds(
       own: deviceKeys(9).id, roster: roster, authorBytes: authorBytes, elsewhereBytes: elsewhere)
   }
 

@@ -38,21 +38,21 @@ import Testing
     let asked = sent.map { flow.sent($0, isUnfinished: isUnfinished) }
     #expect(asked == asks)
     #expect(flow.takesMore == takesMore)
-    flow.makeRoom()
+    flow.noteDrained()
     #expect(flow.takesMore)
     flow.set(isWritable: false)
-    flow.makeRoom()
+    flow.noteDrained()
     #expect(!flow.takesMore)
   }
 
   @Test(arguments: [true, false]) func `a large batch is read from storage`(isLarge: Bool) {
-    let changeSet = unsigned(1, of: chain(1), boxes: [isLarge ? Limits.heldBatchBytes : 10])
+    let changeSet = unsigned(1, of: chain(1), boxes: [isLarge ? Limits.readyBatchBytes : 10])
     var log = ChangeSetLog()
     log.insert(changeSet)
     let cover = Cover(chain: chain(1), from: 0, through: 1)
     let batch = Batch(store: LinkFixture.store, changeSets: [changeSet], covers: [cover])
     let outbound = OutboundBatch(batch, from: log)
-    #expect((outbound.byteCount > Limits.heldBatchBytes) == isLarge)
+    #expect((outbound.byteCount > Limits.readyBatchBytes) == isLarge)
     guard case .stored(let stored) = outbound else {
       #expect(!isLarge && outbound.effects(on: SessionID(rawValue: 1), isEarly: false).count == 1)
       return
@@ -106,18 +106,18 @@ import Testing
     var link = LinkFixture.exchanging()
     let first = try piece(
       answer(LinkFixture.have(), on: &link, from: log, pieceBytes: 1_500))
-    #expect(sequences(first) == [1] && first.asksForRoom && first.batch.isUnfinished)
+    #expect(sequences(first) == [1] && first.asksForDrain && first.batch.isUnfinished)
     let due = link.nextDue()
     #expect(isNil(due))
     guard
       case .waits = link.answer(
         LinkFixture.have(), number: 7, from: log, digest: nil, pieceBytes: 1_500)
     else { throw BrokenFixture() }
-    link.flow.makeRoom()
+    link.flow.noteDrained()
     guard case .piece(let rest)? = link.nextDue() else { throw BrokenFixture() }
     let last = link.piece(of: rest, from: log, bytes: 1 << 20, evenEmpty: true)
     #expect(sequences(last) == [2, 3] && last?.batch.answers == 7)
-    if case .some = link[LinkFixture.store].owed { Issue.record("something is owed") }
+    if case .some = link[LinkFixture.store].pending { Issue.record("something is pending") }
   }
 
   @Test func `equal vectors with other digests bring everything, and are news once`() throws {
@@ -164,7 +164,7 @@ import Testing
     var full = link
     full.flow.set(isWritable: false)
     outcomes = [push(&full), push(&link, isInPieces: true)]
-    #expect(outcomes == [.owed, .owed])
+    #expect(outcomes == [.queued, .queued])
     let due = full.nextDue()
     #expect(isNil(due), "it takes no more")
     full.flow.set(isWritable: true)
@@ -195,20 +195,20 @@ import Testing
     var fixture = try LinkFixture()
     let log = try fixture.log(3, bytes: 1_000)
     var link = LinkFixture.exchanging()
-    var isOwed = [link.oweAgain(LinkFixture.store)]
+    var isQueued = [link.queueAgain(LinkFixture.store)]
     _ = try piece(answer(LinkFixture.have(), on: &link, from: log, pieceBytes: 1_500))
-    isOwed.append(link.oweAgain(LinkFixture.store))
-    #expect(isOwed == [false, true])
-    link.flow.makeRoom()
+    isQueued.append(link.queueAgain(LinkFixture.store))
+    #expect(isQueued == [false, true])
+    link.flow.noteDrained()
     guard case .piece(let rest)? = link.nextDue() else { throw BrokenFixture() }
     let all = link.piece(of: rest, from: log, bytes: 1 << 20, evenEmpty: true)
     #expect(sequences(all) == [1, 2, 3] && all?.batch.answers == 1)
     #expect(all?.batch.covers == [Cover(chain: fixture.chain(), from: 0, through: 3)])
     // Without an answer under way it is owed like a push.
-    _ = link.oweAgain(LinkFixture.store)
-    link.flow.makeRoom()
-    guard case .piece(let owed)? = link.nextDue() else { throw BrokenFixture() }
-    #expect(owed.number == 0)
+    _ = link.queueAgain(LinkFixture.store)
+    link.flow.noteDrained()
+    guard case .piece(let pending)? = link.nextDue() else { throw BrokenFixture() }
+    #expect(pending.number == 0)
   }
 
   // MARK: Limits of stores

@@ -34,12 +34,12 @@ import Testing
     ("clocksDiffer", true, false, true), ("exchanging", true, true, true),
     ("inviter", true, true, true), ("joiner", false, true, false),
   ]) func `a state says who the peer is and what it gets`(
-    state: String, isMember: Bool, isExchanging: Bool, isToldTime: Bool
+    state: String, isMember: Bool, isExchanging: Bool, getsClock: Bool
   ) throws {
     let link = try link(state)
     #expect(link.device == (isMember ? Self.id : nil))
     #expect(link.isExchanging == isExchanging)
-    #expect(link.isToldTime == isToldTime)
+    #expect(link.getsClock == getsClock)
     #expect(link.isStranger == (state == "stranger"))
     #expect(link.isInviter == (state == "inviter"))
     #expect(link.joiner == (state == "joiner" ? Self.id : nil))
@@ -68,8 +68,8 @@ import Testing
     var link = Link(to: peer, at: LinkFixture.instant())
     #expect(link.clockOffsetMilliseconds == 5)
     let mayBeSent = link.mayBeSentRecords()
-    let isOwed = link.recognise(Self.id)
-    #expect(!mayBeSent && isOwed)
+    let isQueued = link.recognise(Self.id)
+    #expect(!mayBeSent && isQueued)
     #expect(name(link.state) == (isMembershipOnly ? "membershipOnly" : "clocksDiffer"))
     let then = (link.mayBeSentRecords(), link.recognise(Self.id))
     #expect(then == (true, false))
@@ -103,8 +103,8 @@ import Testing
     #expect(link.due(at: 499) == .nothing && link.due(at: 500) == .ask)
     #expect(link.due(at: Limits.sessionMilliseconds) == .end)
     var differing = try self.link("clocksDiffer")
-    differing.toldTime(at: 100)
-    #expect(differing.due(at: 30_099) == .nothing && differing.due(at: 30_100) == .tellTime)
+    differing.noteClockSent(at: 100)
+    #expect(differing.due(at: 30_099) == .nothing && differing.due(at: 30_100) == .sendClock)
   }
 
   @Test func `all records are sent again three times at most`() {

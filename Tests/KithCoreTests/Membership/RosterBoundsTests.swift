@@ -56,10 +56,10 @@ struct RosterBoundsTests {
       if one.digest == other.digest { return round }
       let (ours, theirs) = (checked(one.records), checked(other.records))
       for start in stride(from: 0, to: theirs.count, by: 100) {
-        _ = one.take(all: Array(theirs[start..<min(start + 100, theirs.count)]))
+        _ = one.update(with: Array(theirs[start..<min(start + 100, theirs.count)]))
       }
       for start in stride(from: 0, to: ours.count, by: 100) {
-        _ = other.take(all: Array(ours[start..<min(start + 100, ours.count)]))
+        _ = other.update(with: Array(ours[start..<min(start + 100, ours.count)]))
       }
     }
     return .max
@@ -68,7 +68,7 @@ struct RosterBoundsTests {
   private func learn(_ records: [CheckedRecord], inPieces size: Int) -> Roster {
     var roster = Roster(account: fixture.account)
     for start in stride(from: 0, to: records.count, by: size) {
-      _ = roster.take(all: Array(records[start..<min(start + size, records.count)]))
+      _ = roster.update(with: Array(records[start..<min(start + size, records.count)]))
     }
     return roster
   }
@@ -86,7 +86,7 @@ struct RosterBoundsTests {
     let renames = one.records.count - base.count
     #expect(renames == MembershipLimits.renames)
     // Once it is revoked its records have a share that is free otherwise.
-    _ = one.take(all: checked([revocation]))
+    _ = one.update(with: checked([revocation]))
     #expect(
       one.records.count
         == base.count + 1 + few.count + MembershipLimits.renames / MembershipLimits.shareOfRevoked)
@@ -97,39 +97,39 @@ struct RosterBoundsTests {
     var late = learn(start + flood[half...] + few, inPieces: 90)
     #expect(exchange(&early, &late) <= 1)
     #expect(early.records == learn(start + flood + few, inPieces: 90).records)
-    #expect(early.take(all: flood).fresh.isEmpty)
+    #expect(early.update(with: flood).fresh.isEmpty)
   }
 
   /// A flood had the whole roster chosen anew for each message, also one that brought nothing: with
   /// thousands of records held back 22 to 48 ms each.
   @Test func whatIsHeldBackIsNoPartOfTheWork() throws {
     let flood = checked(
-      try (0..<UInt64(MembershipLimits.renames + MembershipLimits.heldBackRecords)).map {
+      try (0..<UInt64(MembershipLimits.renames + MembershipLimits.deferredRecords)).map {
         try rename($0, by: liar)
       })
     let start = checked(base)
     var roster = learn(start + flood, inPieces: 500)
-    #expect(roster.pendingCount > MembershipLimits.heldBackRecords - 512)
+    #expect(roster.pendingCount > MembershipLimits.deferredRecords - 512)
     let more = checked(try (0..<40 as Range<UInt64>).map { try rename(1 << 40 + $0, by: liar) })
     let clock = ContinuousClock()
     // The least of three: others use the machine, too.
     let whole = (0..<3).map { _ in
       clock.measure {
         var fresh = Roster(account: fixture.account)
-        _ = fresh.take(all: start + flood)
+        _ = fresh.update(with: start + flood)
       }
     }.min()
     let known = (0..<3).map { _ in
       clock.measure {
         for _ in 0..<1_000 {
-          _ = roster.take(all: [start[0]])
-          _ = roster.take(all: [])
+          _ = roster.update(with: [start[0]])
+          _ = roster.update(with: [])
         }
       }
     }.min()
     let each = (0..<3).map { round in
       clock.measure {
-        for record in more[(round * 10)..<(round * 10 + 10)] { _ = roster.take(all: [record]) }
+        for record in more[(round * 10)..<(round * 10 + 10)] { _ = roster.update(with: [record]) }
       }
     }.min()
     print(
@@ -150,14 +150,14 @@ struct RosterBoundsTests {
     let start = checked(base)
     var roster = learn(start + many + more, inPieces: 70)
     #expect(roster.pendingCount == 800 - MembershipLimits.renames)
-    _ = roster.take(all: checked([revocation]))
+    _ = roster.update(with: checked([revocation]))
     #expect(more.allSatisfy { roster.record($0.record.id) != nil })
     #expect(
       roster.digest
         == learn(start + checked([revocation]) + many + more, inPieces: 1_000).digest)
     // One that a peer has room for is looked at again, also if it was held back here.
     let back = try #require(many.first { roster.record($0.record.id) == nil })
-    #expect(roster.take(all: [back]).fresh.isEmpty)
+    #expect(roster.update(with: [back]).fresh.isEmpty)
   }
 
   @Test mutating func aFloodOfEpochsKeepsOutNoNextOne() throws {
@@ -169,13 +169,13 @@ struct RosterBoundsTests {
     var roster = learn(checked(base + flood), inPieces: 50)
     #expect(roster.epochRecords.count == MembershipLimits.epochs)
     #expect(roster.record(fixture.records[1].id) != nil, "the first epoch lost its place")
-    _ = roster.take(all: checked([revocation]))
+    _ = roster.update(with: checked([revocation]))
     var keyring = Keyring()
     keyring.refresh(from: roster, keys: fixture.creator)
     let made = keyring.nextEpoch(
       for: roster, keys: fixture.creator, entropy: &fixture.entropy)
     let next = try #require(made)
-    _ = roster.take(all: checked(next))
+    _ = roster.update(with: checked(next))
     keyring.refresh(from: roster, keys: fixture.creator)
     #expect(keyring.current?.generation == 3)
     #expect(
@@ -204,11 +204,11 @@ struct RosterBoundsTests {
     #expect(one.records.count == fixture.records.count + MembershipLimits.certificates)
     #expect(!one.isMember(fourth.id), "there is room, so this shows nothing")
     let after = checked([revocation])
-    _ = one.take(all: after)
+    _ = one.update(with: after)
     #expect(one.isMember(third.id) && one.isMember(fourth.id))
     #expect(one.sortedMembers.count == 4)
     let late = checked([try fixture.certificate(of: deviceKeys(6), by: fourth)])
-    _ = one.take(all: late)
+    _ = one.update(with: late)
     #expect(one.isMember(deviceKeys(6).id))
     #expect(exchange(&one, &other) <= 1)
     #expect(other.isMember(fourth.id) && other.isRevoked(liar.id))

@@ -21,7 +21,7 @@ import Testing
       key: "k", stamp: stamp,
       content: try number.map { .value(try EncodedValue(.integer($0))) } ?? .removed,
       claim: Claim(clock: stamp.clock, device: stamp.device, group: 0), replaced: replaced)
-    return KeptEntry(entry: entry, digest: Blake2b.digest256(entry.plaintext()), home: nil)
+    return KeptEntry(entry: entry, digest: Blake2b.digest256(entry.plaintext()), location: nil)
   }
 
   /// The slot of two entries, which must be the same in either order of arrival.

@@ -92,8 +92,8 @@ import Testing
     world.settle()
     let session = try #require(world.links[[0, 1]]?.ends.first { $0.to == 1 }?.session)
     let value = try EncodedValue(.string(String(repeating: "v", count: 1 << 20)))
-    let room = Policy.standard.room(factor: Limits.authorFactor)
-    for number in 1...(room / (1 << 20) + 4) {
+    let capacity = Policy.standard.capacity(factor: Limits.authorFactor)
+    for number in 1...(capacity / (1 << 20) + 4) {
       let clock = world.devices[0].replica.tick()
       let stamp = Stamp(clock: clock, device: world.devices[0].keys.id)
       let entry = Entry(
@@ -108,8 +108,8 @@ import Testing
         InboundMessage(decoding: message.encodedBytes(), account: world.account))
       world.perform(.received(session, inbound), on: 1)
     }
-    let weight = try #require(world.devices[1].replica.links[session]?.bytesHeld)
-    #expect(weight <= room && weight > room - (2 << 20))
+    let weight = try #require(world.devices[1].replica.links[session]?.bufferedBytes)
+    #expect(weight <= capacity && weight > capacity - (2 << 20))
   }
 }
 
@@ -130,7 +130,7 @@ import Testing
       store.log.insert(changeSet)
       store.log.restore(
         boxOf: each.bytes - changeSet.weight - Limits.overheadBytes,
-        to: EntryHome(changeSet: changeSet.reference, index: 0))
+        to: EntryLocation(changeSet: changeSet.reference, index: 0))
     }
     return store
   }
@@ -139,7 +139,7 @@ import Testing
   /// a floor of 256 KiB. A store of the standard policy has 10 MiB.
   @Test func `the room is what the tightest limit leaves`() throws {
     let (own, author, other) = (chain(1), chain(2), chain(3))
-    let cases: [(String, Policy, isOpened: Bool, here: [Held], beside: [Held], room: Int)] = [
+    let cases: [(String, Policy, isOpened: Bool, here: [Held], beside: [Held], capacity: Int)] = [
       ("nothing is kept", .maximum, true, [], [], 56 * mib),
       ("the store's policy", .standard, true, [], [], 10 * mib),
       ("unopened", .maximum, false, [], [], 16 * mib),
@@ -155,7 +155,7 @@ import Testing
       ("the floor", .maximum, true, [(true, other, 64 * mib)], [], mib / 4),
       ("half of it", .maximum, true, [(true, other, 64 * mib)], [(true, author, mib / 8)], mib / 8),
     ]
-    for (name, policy, isOpened, here, beside, room) in cases {
+    for (name, policy, isOpened, here, beside, capacity) in cases {
       let kept = try store(0, policy, isOpened: isOpened, keeping: here)
       var stores = [kept.identifier: kept]
       for held in beside {
@@ -164,7 +164,7 @@ import Testing
       }
       let budget = AuthorBudget(
         of: author.device, beside: kept.identifier, among: stores, own: own.device)
-      #expect(budget.room(in: kept) == room, "\(name)")
+      #expect(budget.capacity(in: kept) == capacity, "\(name)")
     }
   }
 
@@ -184,12 +184,12 @@ import Testing
     for (session, changeSet) in zip(sessions, sets) {
       let part = try fixture.part([changeSet], hasMore: true)
       replica.links[session] = LinkFixture.exchanging()
-      _ = replica.links[session]?.receive(part, size: 1, keeping: fixture.room())
+      _ = replica.links[session]?.receive(part, size: 1, within: fixture.bounds())
     }
     let store = try store(0, policy, isOpened: isOpened)
-    let rooms = (sessions + [nil]).map { replica.roomForBatch(in: store, on: $0) }
-    #expect(rooms.allSatisfy { $0.authorBytes == mebibytes * mib })
+    let bounds = (sessions + [nil]).map { replica.batchBounds(in: store, on: $0) }
+    #expect(bounds.allSatisfy { $0.authorBytes == mebibytes * mib })
     let weights = sets.map(\.weight)
-    #expect(rooms.map(\.elsewhereBytes) == [weights[1], weights[0], weights[0] + weights[1]])
+    #expect(bounds.map(\.elsewhereBytes) == [weights[1], weights[0], weights[0] + weights[1]])
   }
 }

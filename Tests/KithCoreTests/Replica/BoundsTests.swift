@@ -176,7 +176,7 @@ import Testing
   @Test func `removals of one transaction are forgotten in one order`() throws {
     let device = try TestWorld(devices: 1, seed: 68).devices[0].keys.id
     let stamp = Stamp(clock: HybridTime(rawValue: 1 << 50), device: device)
-    func forgotten(_ indices: [Int]) -> [EntryHome] {
+    func forgotten(_ indices: [Int]) -> [EntryLocation] {
       var store = StoreReplica(
         identifier: TestWorld.store, policy: .standard)
       for index in indices {
@@ -185,9 +185,9 @@ import Testing
           claim: Claim(clock: stamp.clock, device: device, group: 0))
         let reference = ChangeSetReference(
           device: device, incarnation: Incarnation(rawValue: 1), sequence: 1, digest: .zero)
-        let home = EntryHome(changeSet: reference, index: UInt32(index))
+        let location = EntryLocation(changeSet: reference, index: UInt32(index))
         let digest = Blake2b.digest256(entry.plaintext())
-        _ = store.merge(KeptEntry(entry: entry, digest: digest, home: home))
+        _ = store.merge(KeptEntry(entry: entry, digest: digest, location: location))
       }
       return store.forgetRemovals { _ in false }
     }
@@ -206,9 +206,9 @@ import Testing
       let entry = Entry(
         key: Key("key \(index)"), stamp: stamp, content: .removed,
         claim: Claim(clock: stamp.clock, device: device, group: 0))
-      let home = EntryHome(changeSet: reference, index: UInt32(index))
+      let location = EntryLocation(changeSet: reference, index: UInt32(index))
       _ = store.merge(
-        KeptEntry(entry: entry, digest: Blake2b.digest256(entry.plaintext()), home: home))
+        KeptEntry(entry: entry, digest: Blake2b.digest256(entry.plaintext()), location: location))
     }
     // Two late ones are covered everywhere; the third to go is the oldest of all.
     let forgotten = store.forgetRemovals { [100, 200].contains($0.index) }
@@ -277,7 +277,7 @@ import Testing
     #expect(world.devices[1].replica.stores.count == 21)
     let link = try #require(world.devices[0].replica.links.values.first)
     let isNothingOwed = link.stores.values.allSatisfy {
-      if case nil = $0.owed { true } else { false }
+      if case nil = $0.pending { true } else { false }
     }
     #expect(isNothingOwed)
   }

@@ -33,14 +33,14 @@ import Testing
   ) throws -> Round {
     let device = world.devices[0]
     let write = WriteID(rawValue: number)
-    _ = device.shell.take(.write(write, TestWorld.store, operations), at: world.instant(of: 0))
+    _ = device.shell.handle(.write(write, TestWorld.store, operations), at: world.instant(of: 0))
     device.shell.expect(write)
     return try flushed(in: world)
   }
 
   private func flushed(in world: TestWorld) throws -> Round {
     let device = world.devices[0]
-    _ = device.shell.take(.flush, at: world.instant(of: 0))
+    _ = device.shell.handle(.flush, at: world.instant(of: 0))
     return try #require(Self.round(device.shell.next(at: world.instant(of: 0))))
   }
 
@@ -153,7 +153,7 @@ import Testing
     let world = try world(seed: 5)
     let before = incarnation(world)
     let device = world.devices[0]
-    _ = device.shell.take(
+    _ = device.shell.handle(
       .write(WriteID(rawValue: 900), TestWorld.store, [set("k", 1)]), at: world.instant(of: 0))
     device.shell.close()
     let last = try flushed(in: world)
@@ -229,7 +229,7 @@ import Testing
     let persist = Effect.persist([.put(.clock, HybridTime(rawValue: 1).row)])
     let round = Round([
       .push(two, [0]), persist, .push(one, [1]), .send(two, [2]), .push(two, [3]), .push(one, [4]),
-      .awaitRoom(one), .push(one, [5]),
+      .awaitDrain(one), .push(one, [5]),
     ])
     #expect(Self.bytes(round.early) == [0])
     #expect(Self.bytes(round.written) == [1, 4])
@@ -315,7 +315,7 @@ import Testing
     }
     let inbound = try #require(
       messages.first { if case .batch = $0.facts { true } else { false } })
-    _ = device.shell.take(.received(pipe.session, inbound), at: world.instant(of: 0))
+    _ = device.shell.handle(.received(pipe.session, inbound), at: world.instant(of: 0))
     let round = try flushed(in: world)
     #expect(round.written.count == 1)
     #expect(!round.mutations.contains { $0.key == .earlySending })

@@ -99,7 +99,7 @@ import Testing
     guard case .batch(let part) = inbound.body else { throw CancellationError() }
     // As if so many bytes had come: they would be 128 MiB.
     let first = world.devices[1].replica.links[session]?.receive(
-      part, size: Limits.batchBytes, keeping: nil)
+      part, size: Limits.batchBytes, within: nil)
     guard case .more = first else { throw CancellationError() }
     world.perform(.received(session, inbound), on: 1)
     #expect(world.devices[1].replica.links[session] == nil)

@@ -140,14 +140,14 @@ import Testing
   @Test func `the first is no news, another is, and beyond the limit there is none`() {
     var incarnations = Incarnations()
     #expect(incarnations.current == nil && !incarnations.areSpent([]))
-    let first = incarnations.take(Incarnation(rawValue: 100), used: [])
+    let first = incarnations.renew(Incarnation(rawValue: 100), used: [])
     #expect(first == .first)
     #expect(incarnations.current == Incarnation(rawValue: 100))
     let limit = Limits.incarnations
-    let another = incarnations.take(
+    let another = incarnations.renew(
       Incarnation(rawValue: 101), used: self.incarnations(0..<limit - 1))
     #expect(another == .another)
-    let none = incarnations.take(Incarnation(rawValue: 102), used: self.incarnations(0..<limit))
+    let none = incarnations.renew(Incarnation(rawValue: 102), used: self.incarnations(0..<limit))
     #expect(none == .noneLeft)
     #expect(incarnations.current == Incarnation(rawValue: 102), "so that a restart keeps it")
   }
@@ -163,10 +163,10 @@ import Testing
     var incarnations = Incarnations()
     let own = process(0)
     let met = (0...UInt8(Limits.incarnations) + 1).map {
-      incarnations.meetsClone(process($0), as: own)
+      incarnations.noteClone(process($0), as: own)
     }
     #expect(met == [false] + Array(repeating: true, count: Limits.incarnations) + [false])
-    let again = incarnations.meetsClone(process(1), as: own)
+    let again = incarnations.noteClone(process(1), as: own)
     #expect(!again)
   }
 }

@@ -392,9 +392,9 @@ import Testing
     let newest = try #require(world.devices[0].replica.keyring.current)
     #expect(thief[newest.id] == nil)
     for key in ["secret", "secret2"] {
-      let home = world.devices[3].replica.stores[TestWorld.store]?.state.slots[Key(key)]?.newest
-        .home
-      let header = try #require(home.flatMap { kept[$0.changeSet] }).header
+      let location = world.devices[3].replica.stores[TestWorld.store]?.state.slots[Key(key)]?.newest
+        .location
+      let header = try #require(location.flatMap { kept[$0.changeSet] }).header
       let epoch = try ChangeSetHeader(decoding: header).epoch
       #expect(thief[epoch] == nil)
     }

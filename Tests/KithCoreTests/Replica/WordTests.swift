@@ -37,8 +37,8 @@ import Testing
 
   private func messages(_ words: [Word]) -> [[UInt8]] {
     Have.messages(
-      telling: words.flatMap { WordGroup.groups(of: [$0]) },
-      time: ToldTime(reading: .zero, isSynchronised: false))
+      of: words.flatMap { WordGroup.groups(of: [$0]) },
+      time: ClockReading(reading: .zero, isSynchronised: false))
   }
 
   /// A word that is later than all of a device's process, or one of another process.

@@ -14,7 +14,7 @@ import Testing
     let new = try fixture.write("b")
     _ = try fixture.nextRound()
     let failed = fixture.shell.failed(ShellFixture.full, at: fixture.now)
-    #expect(failed.turn == .failed)
+    #expect(failed.healthChange == .failed)
     #expect(failed.settled == [] && fixture.shell.isOpen(lost), "not while the lost value shows")
     guard case .reload = fixture.next() else { throw ShellFixture.full }
     guard case .busy = fixture.next() else { throw ShellFixture.full }
@@ -29,8 +29,8 @@ import Testing
     #expect(changes.first?.changes.map(\.value) == [try EncodedValue("old"), nil])
     #expect(changes.first?.superseded == [Key("a"), Key("b")])
     #expect(reopened.settled == [lost, new])
-    #expect(failure(fixture.shell.takeFate(of: lost)) == .storage(ShellFixture.full))
-    #expect(failure(fixture.shell.takeFate(of: new)) == .storage(ShellFixture.full))
+    #expect(failure(fixture.shell.takeResult(of: lost)) == .storage(ShellFixture.full))
+    #expect(failure(fixture.shell.takeResult(of: new)) == .storage(ShellFixture.full))
   }
 
   @Test func `the next replica's first commit tells whether storage takes one`() throws {
@@ -42,11 +42,11 @@ import Testing
     #expect(round.early.isEmpty)
     #expect(round.mutations.contains { if case .put(.clock, _) = $0 { true } else { false } })
     let aftermath = fixture.shell.committed()
-    #expect(aftermath.turn == .recovered)
+    #expect(aftermath.healthChange == .recovered)
     #expect(fixture.shell.health.problem == nil)
     let write = try fixture.write("a")
     fixture.drain()
-    #expect(isSuccess(fixture.shell.takeFate(of: write)))
+    #expect(isSuccess(fixture.shell.takeResult(of: write)))
   }
 
   @Test func `tries come ever more rarely, up to a limit`() throws {
@@ -60,7 +60,7 @@ import Testing
         _ = try fixture.nextRound()
       }
       let failed = fixture.shell.failed(ShellFixture.other, at: fixture.now)
-      #expect(failed.turn == nil)
+      #expect(failed.healthChange == nil)
       #expect(fixture.shell.health.problem == ShellFixture.other)
       let end = try #require(fixture.shell.wakesAtMilliseconds)
       waits.append(end - fixture.now.monotonicMilliseconds)
@@ -99,16 +99,17 @@ import Testing
     let refused: [Input] = [
       .write(WriteID(rawValue: 90), TestWorld.store, [set("a", 1)]),
       .adopt(WriteID(rawValue: 91), TestWorld.store, []), .flush, .tick, .acceptTime,
-      .takeRefusals(TestWorld.store, through: 1), .writable(session, true), .room(session),
+      .takeRefusals(TestWorld.store, through: 1), .writable(session, true), .drained(session),
       .disconnected(session), .learn([]), .acceptLoss(TestWorld.store), .carrier(stays, .asked),
     ]
     for input in kept {
-      guard case .kept = fixture.shell.take(input, at: fixture.now) else {
+      guard case .kept = fixture.shell.handle(input, at: fixture.now) else {
         throw ShellFixture.full
       }
     }
     for input in refused {
-      guard case .refused(.storage(ShellFixture.full)) = fixture.shell.take(input, at: fixture.now)
+      guard
+        case .refused(.storage(ShellFixture.full)) = fixture.shell.handle(input, at: fixture.now)
       else { throw ShellFixture.full }
     }
     #expect(fixture.shell.replica.usage(of: new) == nil)
@@ -128,7 +129,7 @@ import Testing
       try fixture.fail()
       _ = try fixture.nextRound()
       let new = try #require(StoreIdentifier("com.example.New"))
-      guard case .handled = fixture.shell.take(.open(new, .standard), at: fixture.now) else {
+      guard case .handled = fixture.shell.handle(.open(new, .standard), at: fixture.now) else {
         throw ShellFixture.full
       }
       if commits {
@@ -163,8 +164,8 @@ import Testing
     try fixture.storage.commit(round.mutations)
     let later = try fixture.write("b")
     let failed = fixture.shell.failed(ShellFixture.other, isCommitted: true, at: fixture.now)
-    #expect(failed.settled == [write] && failed.turn == .failed)
-    #expect(isSuccess(fixture.shell.takeFate(of: write)))
+    #expect(failed.settled == [write] && failed.healthChange == .failed)
+    #expect(isSuccess(fixture.shell.takeResult(of: write)))
     guard case .reload = fixture.next() else { throw ShellFixture.full }
     #expect(try fixture.reopen().settled == [later])
     #expect(fixture.shown.keys.sorted() == [Key("a")])

@@ -18,12 +18,12 @@ import Testing
       round.mutations.contains { if case .put(.store(_, .draft), _) = $0 { true } else { false } })
     #expect(fixture.shell.isBusy && fixture.shell.isOpen(write))
     guard case .busy = fixture.shell.next(at: fixture.now) else { throw ShellFixture.full }
-    #expect(fixture.shell.takeFate(of: write) == nil)
+    #expect(fixture.shell.takeResult(of: write) == nil)
     let aftermath = fixture.shell.committed()
     #expect(aftermath.settled == [write])
-    #expect(aftermath.turn == nil)
-    #expect(isSuccess(fixture.shell.takeFate(of: write)))
-    #expect(fixture.shell.takeFate(of: write) == nil, "a fate is told once")
+    #expect(aftermath.healthChange == nil)
+    #expect(isSuccess(fixture.shell.takeResult(of: write)))
+    #expect(fixture.shell.takeResult(of: write) == nil, "a result is returned once")
     #expect(!fixture.shell.hasWork && !fixture.shell.isBusy)
   }
 
@@ -75,7 +75,7 @@ import Testing
       .persist([]), .send(session, []), .carrier(carrier, .list), .carrier(carrier, .get([name])),
       .carrier(carrier, .delete([name])), .carrier(carrier, .rest),
       .sendStored(session, StoredBatch(store: store, answers: 0, isEverything: false)),
-      .awaitRoom(session), .promote(session), .close(session, .silent), .accepted(write),
+      .awaitDrain(session), .promote(session), .close(session, .silent), .accepted(write),
       .refused(write, .revoked), .refusedStore(store, .tooManyStores(limit: 1)),
       .refusedMembership(.ownDevice), .durable(write),
       .view(ViewChange(store: store, reason: nil, changes: [])), .pulledAll(session), .progress,
@@ -163,12 +163,12 @@ import Testing
       .write(WriteID(rawValue: 90), TestWorld.store, [set("b", 1)]), .tick,
       .open(TestWorld.store, .standard), .clockStatus(isSynchronised: true),
     ] {
-      guard case .refused(.closed) = fixture.shell.take(input, at: fixture.now) else {
+      guard case .refused(.closed) = fixture.shell.handle(input, at: fixture.now) else {
         throw ShellFixture.full
       }
     }
     fixture.drain()
-    #expect(isSuccess(fixture.shell.takeFate(of: write)))
+    #expect(isSuccess(fixture.shell.takeResult(of: write)))
     let end = fixture.shell.end()
     #expect(end.settled == [] && end.problem == nil)
   }
@@ -183,10 +183,10 @@ import Testing
       guard case .reload = fixture.next() else { throw ShellFixture.full }
       _ = try fixture.reopen()
       #expect(fixture.shown.isEmpty)
-      #expect(failure(fixture.shell.takeFate(of: write)) == .storage(ShellFixture.full))
+      #expect(failure(fixture.shell.takeResult(of: write)) == .storage(ShellFixture.full))
       _ = try fixture.nextRound()
       if isSoundAgain {
-        #expect(fixture.shell.committed().turn == .recovered)
+        #expect(fixture.shell.committed().healthChange == .recovered)
       } else {
         _ = fixture.shell.failed(ShellFixture.full, at: fixture.now)
       }
@@ -201,6 +201,6 @@ import Testing
     let write = try fixture.write("a")
     fixture.shell.close()
     #expect(fixture.shell.end().settled == [write])
-    #expect(failure(fixture.shell.takeFate(of: write)) == .closed)
+    #expect(failure(fixture.shell.takeResult(of: write)) == .closed)
   }
 }

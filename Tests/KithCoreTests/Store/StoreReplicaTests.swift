@@ -75,20 +75,20 @@ import Testing
     #expect(again.mutations.isEmpty && again.views.isEmpty && !again.hasProgress)
   }
 
-  // MARK: Taking in
+  // MARK: Applying
 
   @Test func `a batch is merged, counted, shown and passed on`() throws {
     var pair = try StorePair()
     let batch = try pair.publish([set("k", "v")], by: 0)
-    let intake = pair.take(batch, on: 1)
+    let applied = pair.take(batch, on: 1)
     #expect(pair.shown("k", on: 1) == (try EncodedValue("v")))
-    #expect(intake.outcome.views.map(\.reason) == [.externalChange])
-    let relayed = try #require(intake.relayed)
+    #expect(applied.outcome.views.map(\.reason) == [.externalChange])
+    let relayed = try #require(applied.relayed)
     #expect(relayed.changeSets.map(\.reference) == batch.changeSets.map(\.reference))
     #expect(relayed.covers == [Cover(chain: pair.chain(0), from: 0, through: 1)])
-    #expect(intake.isNews && !relayed.isEverything)
-    #expect(intake.latest == batch.changeSets[0].header.clock)
-    #expect(!intake.showsCopy && intake.outcome.reports.isEmpty)
+    #expect(applied.isNews && !relayed.isEverything)
+    #expect(applied.latest == batch.changeSets[0].header.clock)
+    #expect(!applied.showsCopy && applied.outcome.reports.isEmpty)
     #expect(pair.stores[0].digest() == pair.stores[1].digest())
     let again = pair.take(batch, on: 1)
     #expect(again.outcome.mutations.isEmpty && again.relayed == nil && !again.isNews)
@@ -109,9 +109,9 @@ import Testing
     var pair = try StorePair()
     let batch = opened(try pair.publish([set("k", "v")], by: 0), by: 1, pair.roster, pair)
     #expect(batch.changeSets.map { $0.opened != nil } == [true])
-    let intake = pair.take(batch, on: 1)
+    let applied = pair.take(batch, on: 1)
     #expect(pair.shown("k", on: 1) == (try EncodedValue("v")))
-    #expect(intake.relayed?.changeSets.map { $0.opened == nil } == [true])
+    #expect(applied.relayed?.changeSets.map { $0.opened == nil } == [true])
   }
 
   /// Certificates may give a device another key in an older roster.
@@ -172,9 +172,9 @@ import Testing
     }
     (batch.isUnfinished, batch.isEverything) = (piece.isUnfinished, piece.isEverything)
     let after = piece.after.map { StoreExchange.Unfinished(taint: Taint(), isNews: $0) }
-    let intake = pair.take(batch, on: 1, .session(after: after))
-    #expect(intake.relayedInWords == relayed, "\(name)")
-    #expect(intake.isNews == (!piece.isKnown || piece.after == true), "\(name)")
+    let applied = pair.take(batch, on: 1, .session(after: after))
+    #expect(applied.relayedInWords == relayed, "\(name)")
+    #expect(applied.isNews == (!piece.isKnown || piece.after == true), "\(name)")
   }
 
   struct Piece: Sendable {
@@ -202,8 +202,8 @@ import Testing
     var batch = try pair.publish([set("k", "v")], by: 0)
     let chain = ChainID(device: gone.id, incarnation: Incarnation(rawValue: 1))
     batch.covers.append(Cover(chain: chain, from: 0, through: 1))
-    let intake = pair.take(batch, on: 1, isSession ? .session(after: nil) : .carrier)
-    #expect(intake.taint.isTotal == isSession)
+    let applied = pair.take(batch, on: 1, isSession ? .session(after: nil) : .carrier)
+    #expect(applied.taint.isOfAllChains == isSession)
     #expect(pair.stores[1].log.vector == (isSession ? [:] : [pair.chain(0): 1]))
   }
 
@@ -214,11 +214,11 @@ import Testing
     try pair.write([set("large", blob(60))], on: 1)
     pair.advance()
     let batch = try pair.publish([set("k", "theirs"), set("other", blob(60))], by: 0)
-    let intake = pair.take(batch, on: 1)
+    let applied = pair.take(batch, on: 1)
     #expect(pair.stores[1].drafts.isEmpty)
     #expect(pair.stores[1].refusals.refusals.map(\.reason) == [.quota])
-    #expect(intake.outcome.hasProgress)
-    let superseded = intake.outcome.views.map { ($0.reason, $0.superseded) }
+    #expect(applied.outcome.hasProgress)
+    let superseded = applied.outcome.views.map { ($0.reason, $0.superseded) }
     #expect(superseded.first { $0.0 == .externalChange }?.1 == ["k"])
     #expect(superseded.first { $0.0 == .quotaViolationChange }?.1 == ["large"])
   }
@@ -247,24 +247,24 @@ import Testing
     case .store, .weight: break
     }
     let chain = changeSet.header.chain
-    let intake = pair.take(
+    let applied = pair.take(
       Batch(
         store: TestWorld.store, changeSets: [changeSet],
         covers: [Cover(chain: chain, from: 0, through: 1)]), on: 1, .carrier)
-    #expect(intake.outcome.mutations.isEmpty && intake.relayed == nil && !intake.isNews)
+    #expect(applied.outcome.mutations.isEmpty && applied.relayed == nil && !applied.isNews)
     #expect(pair.stores[1].state.shown.isEmpty)
-    #expect(intake.taint.isUnjudged == (wrong == .author || wrong == .epoch))
-    #expect(intake.taint.covers(chain) == (wrong != .revoked))
+    #expect(applied.taint.isUnjudged == (wrong == .author || wrong == .epoch))
+    #expect(applied.taint.contains(chain) == (wrong != .revoked))
     let (author, peer) = (pair.keys[0].id, pair.keys[0].id)
     switch wrong {
     case .store:
       #expect(
-        intake.outcome.reports
+        applied.outcome.reports
           == [.misdirected(store: TestWorld.store, peer: peer, author: author, count: 1)])
     case .weight:
       #expect(
-        intake.outcome.reports == [.authorOverLimit(store: TestWorld.store, author: author)])
-    default: #expect(intake.outcome.reports.isEmpty)
+        applied.outcome.reports == [.authorOverLimit(store: TestWorld.store, author: author)])
+    default: #expect(applied.outcome.reports.isEmpty)
     }
   }
 
@@ -288,8 +288,8 @@ import Testing
     let mutations = pair.stores[1].drop(lost)
     #expect(mutations.contains(.put(.store(TestWorld.store, .loss), lost.row)))
     #expect(pair.stores[1].isLacking && pair.stores[1].log.vector.isEmpty)
-    let intake = pair.take(batch, on: 1)
-    #expect(intake.outcome.reports == [.regained(store: TestWorld.store)])
+    let applied = pair.take(batch, on: 1)
+    #expect(applied.outcome.reports == [.regained(store: TestWorld.store)])
     #expect(!pair.stores[1].isLacking && pair.stores[1].missing == nil)
   }
 
@@ -301,16 +301,16 @@ import Testing
     let (digest, shown) = (pair.stores[1].digest(), pair.stores[1].state.shown)
     let revoked: Set = [pair.keys[0].id]
     #expect(pair.stores[1].withhold(revoked).isEmpty)
-    let waiting = pair.stores[1].inherit(by: nil, clock: &pair.clock, entropy: &pair.entropy)
+    let waiting = pair.stores[1].carryOver(by: nil, clock: &pair.clock, entropy: &pair.entropy)
     #expect(waiting == nil)
     let sealer = try pair.sealer(1)
-    let mutations = pair.stores[1].inherit(
+    let mutations = pair.stores[1].carryOver(
       by: sealer, clock: &pair.clock, entropy: &pair.entropy)
     #expect(mutations?.isEmpty == false)
     #expect(!pair.stores[1].log.holdsWithheld)
     #expect(pair.stores[1].log.vector == [pair.chain(1): 1])
     #expect(pair.stores[1].digest() == digest && pair.stores[1].state.shown == shown)
-    let none = pair.stores[1].inherit(by: nil, clock: &pair.clock, entropy: &pair.entropy)
+    let none = pair.stores[1].carryOver(by: nil, clock: &pair.clock, entropy: &pair.entropy)
     #expect(none == [])
   }
 
@@ -324,22 +324,22 @@ import Testing
     // Another device, which still holds the revoked device's own change set.
     pair.stores[1] = pair.stores[0]
     let sealer = try pair.sealer(0)
-    let mutations = pair.stores[0].inherit(
+    let mutations = pair.stores[0].carryOver(
       by: sealer, clock: &pair.clock, entropy: &pair.entropy)
     let full = try #require(ChangeSet(stored: mutations ?? []))
     var bare = full
     bare.stored.entries = [:]
     _ = pair.take(Batch(store: TestWorld.store, changeSets: [bare]), on: 1)
     let repair = Batch(store: TestWorld.store, isEverything: true, changeSets: [full])
-    let intake = pair.take(repair, on: 1)
-    let home = EntryHome(changeSet: full.reference, index: 0)
-    #expect(pair.stores[1].state.slots["k"]?.newest.home == home)
+    let applied = pair.take(repair, on: 1)
+    let location = EntryLocation(changeSet: full.reference, index: 0)
+    #expect(pair.stores[1].state.slots["k"]?.newest.location == location)
     #expect(pair.stores[1].log.changeSets[full.reference]?.holds(0) == true)
     let box = try #require(full.stored.entries[0])
     #expect(
-      intake.outcome.mutations.contains(
+      applied.outcome.mutations.contains(
         .put(.store(TestWorld.store, .entry(full.reference, 0)), box)))
-    #expect(intake.outcome.views.isEmpty)
+    #expect(applied.outcome.views.isEmpty)
   }
 }
 
@@ -377,7 +377,7 @@ extension ChangeSet {
         content: try write.number.map { .value(try EncodedValue(.integer($0))) } ?? .removed,
         claim: Claim(clock: stamp.clock, device: device, group: 0))
       let digest = Blake2b.digest256(entry.plaintext())
-      _ = store.merge(KeptEntry(entry: entry, digest: digest, home: nil))
+      _ = store.merge(KeptEntry(entry: entry, digest: digest, location: nil))
     }
     return store.digest()
   }

@@ -44,7 +44,7 @@ struct ShellFixture {
   /// Hands in an input that must be taken.
   @discardableResult
   mutating func take(_ input: Input, gathers: Bool = false) throws -> [Effect] {
-    guard case .handled(let effects) = shell.take(input, gathers: gathers, at: now) else {
+    guard case .handled(let effects) = shell.handle(input, gathers: gathers, at: now) else {
       throw Self.full
     }
     return effects
@@ -63,7 +63,7 @@ struct ShellFixture {
 
   /// Takes the next piece of work, after the flush that it wants.
   mutating func next() -> Shell.Work {
-    if shell.wantsFlush { _ = shell.take(.flush, at: now) }
+    if shell.wantsFlush { _ = shell.handle(.flush, at: now) }
     return shell.next(at: now)
   }
 

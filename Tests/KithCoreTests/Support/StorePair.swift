@@ -73,14 +73,14 @@ struct StorePair {
   /// Has a store take in a batch of the other.
   mutating func take(
     _ batch: Batch, on index: Int, _ origin: BatchOrigin = .session(after: nil)
-  ) -> Intake {
+  ) -> AppliedBatch {
     let own = keys[index].id
     var judge = Judge(own: own, ownChain: chain(index), roster: roster)
     for device in keys.map(\.id) {
       judge.budgets[device] = AuthorBudget(
         of: device, beside: batch.store, among: [:], own: own)
     }
-    return stores[index].take(
+    return stores[index].apply(
       batch, tainted: Taint(), from: keys[1 - index].id, origin, by: judge,
       &keyrings[index], at: clock.now.wallMilliseconds)
   }
@@ -88,7 +88,7 @@ struct StorePair {
   func shown(_ key: Key, on index: Int) -> EncodedValue? { stores[index].state.shown[key]?.value }
 }
 
-extension Intake {
+extension AppliedBatch {
   var relayed: Batch? { if case .batch(let batch) = relay { batch } else { nil } }
 
   var relayedInWords: String {

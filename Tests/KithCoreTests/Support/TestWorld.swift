@@ -56,7 +56,7 @@ final class TestWorld {
     var session: SessionID
     var messages: [[UInt8]] = []
     /// Whether the sender is to be told when it is empty.
-    var isRoomAwaited = false
+    var isDrainAwaited = false
     /// The most bytes that it held.
     var mostBytes = 0
 
@@ -64,7 +64,7 @@ final class TestWorld {
       mostBytes = max(mostBytes, messages.reduce(0) { $0 + $1.count })
     }
 
-    var isIdle: Bool { messages.isEmpty && !isRoomAwaited }
+    var isIdle: Bool { messages.isEmpty && !isDrainAwaited }
   }
 
   struct Link {
@@ -231,7 +231,7 @@ final class TestWorld {
     let device = devices[index]
     var shown: [StoreIdentifier: [Key: EncodedValue]]?
     if case .flush = input { shown = device.replica.shownValues }
-    guard case .handled(let effects) = device.shell.take(input, at: instant(of: index)) else {
+    guard case .handled(let effects) = device.shell.handle(input, at: instant(of: index)) else {
       Issue.record("\(device.name) takes no input")
       return
     }
@@ -280,9 +280,9 @@ final class TestWorld {
       let missing = try? batch.forEachMessage(from: device.storage) { messages.append($0) }
       #expect(missing == 0, "\(device.name) sends what its disk lacks")
       for message in messages { carryOut(.send(session, message), on: index) }
-    case .awaitRoom(let session):
+    case .awaitDrain(let session):
       guard let (key, end) = find(session, from: index) else { return }
-      links[key]?.ends[end].isRoomAwaited = true
+      links[key]?.ends[end].isDrainAwaited = true
     case .close(let session, let reason):
       device.closed.append(reason)
       guard let (key, end) = find(session, from: index), let link = links[key] else { return }
@@ -415,8 +415,8 @@ final class TestWorld {
       let pipe = links[key]?.ends[end], let from = links[key]?.ends[1 - end].to
     else { return false }
     guard var message = pipe.messages.first else {
-      links[key]?.ends[end].isRoomAwaited = false
-      perform(.room(pipe.session), on: from)
+      links[key]?.ends[end].isDrainAwaited = false
+      perform(.drained(pipe.session), on: from)
       return true
     }
     links[key]?.ends[end].messages.removeFirst()

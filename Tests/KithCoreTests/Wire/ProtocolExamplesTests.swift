@@ -74,7 +74,7 @@ import Testing
   }
 
   private func kept(_ entry: Entry) -> KeptEntry {
-    KeptEntry(entry: entry, digest: Blake2b.digest256(entry.plaintext()), home: nil)
+    KeptEntry(entry: entry, digest: Blake2b.digest256(entry.plaintext()), location: nil)
   }
 
   private func dark() throws -> Entry {
@@ -230,11 +230,11 @@ import Testing
     var coverage = Coverage(account: account, keys: laptop, process: process)
     coverage.setMembers([laptop.id])
     let groups = WordGroup.groups(of: [word])
-    let isSound = coverage.hear(groups, at: 0, with: nil)
+    let isSound = coverage.receive(groups, at: 0, with: nil)
     #expect(isSound)
     try expect(coverage.digest.bytes, "digest of the words kept", in: title)
     try expect(
-      Have.messages(telling: groups, time: ToldTime(reading: clock(0), isSynchronised: true))[0],
+      Have.messages(of: groups, time: ClockReading(reading: clock(0), isSynchronised: true))[0],
       "message", in: title)
   }
 
@@ -267,7 +267,7 @@ import Testing
       store: store, vector: [chain: 1], digest: replica.digest(), policy: .standard)
     var body = ObjectBody(by: laptop.id, at: clock(3), under: epoch.id)
     body.parts = [ObjectBody.Part(have: have, above: [:])]
-    body.time = ToldTime(reading: clock(0), isSynchronised: true)
+    body.time = ClockReading(reading: clock(0), isSynchronised: true)
     let bytes = body.encoded(
       with: Batch(store: store, changeSets: [try changeSet()]).messages())
     try expect(bytes, "body", in: title)
@@ -335,7 +335,7 @@ import Testing
     let message = try #require(
       Have(
         number: 1, isWhole: true, listsAll: true, stores: [],
-        time: ToldTime(reading: clock(0), isSynchronised: true)
+        time: ClockReading(reading: clock(0), isSynchronised: true)
       ).messages().first)
     try expect(message, "message", in: title)
     let plaintext = [0, 0, 0, UInt8(message.count)] + message

@@ -67,7 +67,7 @@ struct FoundAddressesTests {
   @Test func whatIsHeardComesBeforeHearsayAndDisplacesNothing() throws {
     var schedule = DialSchedule()
     schedule.addStatic(other)
-    schedule.setLearned([other], of: device, key: key)
+    schedule.setRemembered([other], of: device, key: key)
     schedule.setFound([address], of: device, key: key, isNew: true, at: 1_000)
     #expect(
       schedule.takeDue(at: 1_000)
@@ -81,7 +81,7 @@ struct FoundAddressesTests {
       at: 1_000,
       random: 1)
     let many = try (10..<30).map { try PeerAddress("198.51.100.\($0)") }
-    schedule.setLearned(many, of: device, key: key)
+    schedule.setRemembered(many, of: device, key: key)
     #expect(schedule.takeDue(at: 2_000).map(\.address) == [address])
     // A device that is gone from the link is dialled at the address at which it was met.
     schedule.failed(

@@ -65,7 +65,7 @@ final class DevicePair: Sendable {
           switch event {
           case .message(let bytes):
             devices[1 - side].receive(bytes, on: SessionID(rawValue: 1))
-          case .room: devices[side].input(.room(SessionID(rawValue: 1)))
+          case .drained: devices[side].input(.drained(SessionID(rawValue: 1)))
           }
         }
       }
@@ -77,7 +77,7 @@ final class DevicePair: Sendable {
 final class RecordingLink: SessionLink {
   enum Event {
     case message([UInt8])
-    case room
+    case drained
   }
 
   private struct State {
@@ -123,7 +123,7 @@ final class RecordingLink: SessionLink {
     }
     onWrite?()
   }
-  func awaitRoom(_ session: SessionID) { state.withLock { $0.waiting.append(.room) } }
+  func awaitDrain(_ session: SessionID) { state.withLock { $0.waiting.append(.drained) } }
   func close(_ session: SessionID, _ reason: CloseReason) {}
   func closeAll() { state.withLock { $0.closings += 1 } }
 }

@@ -318,7 +318,7 @@ struct EngineTests {
 
 final class NoLink: SessionLink {
   func send(_ message: [UInt8], to session: SessionID) {}
-  func awaitRoom(_ session: SessionID) {}
+  func awaitDrain(_ session: SessionID) {}
   func close(_ session: SessionID, _ reason: CloseReason) {}
   func closeAll() {}
 }

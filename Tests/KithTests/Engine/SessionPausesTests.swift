@@ -71,7 +71,7 @@ struct SessionPausesTests {
     let session = sessions[0]
     let have = Have(number: 1, isWhole: true, listsAll: true, stores: [])
     for input in try [
-      .connected(session, peer(1)), .writable(session, true), .room(session),
+      .connected(session, peer(1)), .writable(session, true), .drained(session),
       .received(session, message(have.messages()[0])),
     ] as [Input] {
       #expect(input.cause?.session == session, "\(input)")
@@ -94,7 +94,7 @@ private final class PausedSessions: SessionLink {
   }
 
   func send(_ message: [UInt8], to session: SessionID) {}
-  func awaitRoom(_ session: SessionID) {}
+  func awaitDrain(_ session: SessionID) {}
   func close(_ session: SessionID, _ reason: CloseReason) {}
   func closeAll() {}
 }

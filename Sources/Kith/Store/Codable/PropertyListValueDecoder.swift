@@ -244,23 +244,23 @@ extension PropertyListValue {
       return .dictionary(members)
     case (.array(var elements), .array(let stored), .array(let known))
     where stored.count == known.count && stored != known:
-      var places: [PropertyListValue: [Int]] = [:]
-      for (place, element) in known.enumerated().reversed() {
-        places[element, default: []].append(place)
+      var positions: [PropertyListValue: [Int]] = [:]
+      for (position, element) in known.enumerated().reversed() {
+        positions[element, default: []].append(position)
       }
       var rest = Set(known.indices)
       var changed: [Int] = []
       for (index, element) in elements.enumerated() {
         let isInPlace = rest.contains(index) && known[index] == element
-        while let last = places[element]?.last, !rest.contains(last) {
-          places[element]?.removeLast()
+        while let last = positions[element]?.last, !rest.contains(last) {
+          positions[element]?.removeLast()
         }
-        guard let place = isInPlace ? index : places[element]?.last else {
+        guard let position = isInPlace ? index : positions[element]?.last else {
           changed.append(index)
           continue
         }
-        rest.remove(place)
-        elements[index] = element.keepingMembers(of: stored[place], readAs: known[place])
+        rest.remove(position)
+        elements[index] = element.keepingMembers(of: stored[position], readAs: known[position])
       }
       guard elements.count == stored.count else { return .array(elements) }
       for index in changed where rest.contains(index) {

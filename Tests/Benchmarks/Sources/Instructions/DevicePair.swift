@@ -110,7 +110,7 @@ final class DevicePair {
   func pass(_ event: RecordingLink.Event, from side: Int) {
     switch event {
     case .message(let bytes): devices[1 - side].receive(bytes, on: Self.session)
-    case .room: devices[side].input(.room(Self.session))
+    case .drained: devices[side].input(.drained(Self.session))
     }
   }
 
@@ -121,7 +121,7 @@ final class DevicePair {
 final class RecordingLink: SessionLink {
   enum Event {
     case message([UInt8])
-    case room
+    case drained
   }
 
   private let waiting = Mutex<[Event]>([])
@@ -137,7 +137,7 @@ final class RecordingLink: SessionLink {
     waiting.withLock { $0.append(.message(message)) }
   }
 
-  func awaitRoom(_ session: SessionID) { waiting.withLock { $0.append(.room) } }
+  func awaitDrain(_ session: SessionID) { waiting.withLock { $0.append(.drained) } }
   func close(_ session: SessionID, _ reason: CloseReason) {}
   func closeAll() {}
 }

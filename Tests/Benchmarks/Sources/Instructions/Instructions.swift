@@ -135,7 +135,7 @@ extension DevicePair {
   fileprivate func hand(_ input: Input) throws -> [CarrierOrder] {
     try devices[0].engine.state.withLock { state in
       let now = devices[0].engine.clock()
-      _ = state.shell.take(input, at: now)
+      _ = state.shell.handle(input, at: now)
       var orders: [CarrierOrder] = []
       while case .round(let round) = state.shell.next(at: now) {
         let mutations = round.mutations

@@ -17,7 +17,8 @@ extension FuzzTarget {
       let next = ForgedChangeSet(&input)
       // Beyond an author's room the order decides, as it may.
       weights[next.author, default: 0] += next.changeSet.weight
-      guard weights[next.author] ?? 0 < FuzzAccount.policy.room(factor: Limits.authorFactor) else {
+      guard weights[next.author] ?? 0 < FuzzAccount.policy.capacity(factor: Limits.authorFactor)
+      else {
         break
       }
       forged.append(next)

@@ -63,7 +63,7 @@ struct DevicePair {
       receiver.perform(.received(session, inbound), at: now)
       receiver.checkInvariants()
     }
-    if sender.awaitsRoom.remove(session) != nil { sender.perform(.room(session), at: now) }
+    if sender.awaitsDrain.remove(session) != nil { sender.perform(.drained(session), at: now) }
     return !messages.isEmpty
   }
 

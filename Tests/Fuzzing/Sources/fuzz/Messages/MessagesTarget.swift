@@ -55,7 +55,7 @@ private struct MessagesRun {
     case 10:
       guard let session = sessions[input.number(below: 3)] else { return }
       device.perform(.writable(session, input.bool()), at: now)
-      if input.bool() { device.perform(.room(session), at: now) }
+      if input.bool() { device.perform(.drained(session), at: now) }
     case 11:
       guard let source = sessions[input.number(below: 3)], let sent = device.sent[source],
         !sent.isEmpty

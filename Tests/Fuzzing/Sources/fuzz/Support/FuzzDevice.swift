@@ -13,7 +13,7 @@ struct FuzzDevice {
   /// The messages that were sent and that nobody has taken, by session.
   var sent: [SessionID: [[UInt8]]] = [:]
   var closed: Set<SessionID> = []
-  var awaitsRoom: Set<SessionID> = []
+  var awaitsDrain: Set<SessionID> = []
   var reports: [Report] = []
 
   /// Devices that have opened the store and met nobody.
@@ -73,7 +73,7 @@ struct FuzzDevice {
         for message in messages { checkIsKept(message) }
         sent[session, default: []] += messages
       case .close(let session, _): closed.insert(session)
-      case .awaitRoom(let session): awaitsRoom.insert(session)
+      case .awaitDrain(let session): awaitsDrain.insert(session)
       case .view(let change):
         for (key, value) in change.changes { views[change.store, default: [:]][key] = value }
       case .report(let report):

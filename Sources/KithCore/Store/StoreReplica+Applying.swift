@@ -8,8 +8,8 @@ enum BatchOrigin {
   case carrier
 }
 
-/// The result of taking in a batch.
-struct Intake {
+/// The result of applying a batch.
+struct AppliedBatch {
   /// The part of it that other peers get.
   enum Relay {
     case nothing
@@ -44,60 +44,60 @@ struct Intake {
 
 extension StoreReplica {
   /// Applies a batch and counts it in the vector, in one step (`Docs/Protocol.md`, "Batch").
-  mutating func take(
+  mutating func apply(
     _ batch: Batch, tainted taint: Taint, from peer: DeviceID, _ origin: BatchOrigin,
     by judge: Judge, _ keyring: inout Keyring, at milliseconds: UInt64
-  ) -> Intake {
+  ) -> AppliedBatch {
     let shown = drafts.isEmpty ? nil : state.shown
     let before = horizon
     horizon.clock = max(horizon.clock, batch.horizon)
-    var intake = Intake(taint: taint)
+    var applied = AppliedBatch(taint: taint)
     var earlier: StoreExchange.Unfinished?
     if case .session(let unfinished) = origin {
       earlier = unfinished
       // A peer that does not know a revocation yet may lack entries that the revoked device's
       // replaced. Once it has carried those over, it sends all again.
       if batch.covers.contains(where: { judge.roster.isRevoked($0.chain.device) }) {
-        intake.taint.isTotal = true
+        applied.taint.isOfAllChains = true
       }
-      if let earlier { intake.taint.follow(earlier.taint) }
+      if let earlier { applied.taint.follow(earlier.taint) }
     }
     for changeSet in batch.changeSets {
-      take(changeSet, repairing: batch.isEverything, by: judge, &keyring, noting: &intake)
+      apply(changeSet, repairing: batch.isEverything, by: judge, &keyring, noting: &applied)
     }
-    for (author, count) in intake.misdirected.sorted(by: { $0.key < $1.key }) {
-      intake.outcome.reports.append(
+    for (author, count) in applied.misdirected.sorted(by: { $0.key < $1.key }) {
+      applied.outcome.reports.append(
         .misdirected(store: identifier, peer: peer, author: author, count: count))
     }
-    reportOverLimit(intake.taint.overLimit, noting: &intake.outcome)
-    cover(batch, noting: &intake)
+    reportOverLimit(applied.taint.overLimit, noting: &applied.outcome)
+    cover(batch, noting: &applied)
     if horizon != before {
-      intake.outcome.mutations.append(.put(.store(identifier, .horizon), horizon.row))
+      applied.outcome.mutations.append(.put(.store(identifier, .horizon), horizon.row))
     }
-    intake.passedOn += intake.again.filter { log.isCovered($0.header) }
-    show(since: shown, author: judge.own, at: milliseconds, noting: &intake)
-    intake.isNews =
-      earlier?.isNews == true || !intake.passedOn.isEmpty || !intake.covered.isEmpty
-    intake.relay = relay(batch, isPiece: batch.isUnfinished || earlier != nil, intake)
-    return intake
+    applied.passedOn += applied.again.filter { log.isCovered($0.header) }
+    show(since: shown, author: judge.own, at: milliseconds, noting: &applied)
+    applied.isNews =
+      earlier?.isNews == true || !applied.passedOn.isEmpty || !applied.covered.isEmpty
+    applied.relay = relay(batch, isPiece: batch.isUnfinished || earlier != nil, applied)
+    return applied
   }
 
-  private func relay(_ batch: Batch, isPiece: Bool, _ intake: Intake) -> Intake.Relay {
+  private func relay(_ batch: Batch, isPiece: Bool, _ applied: AppliedBatch) -> AppliedBatch.Relay {
     // Pieces of a repair are relayed as they come: they need not be covered.
     if isPiece, !batch.isEverything {
-      return intake.isNews && !batch.isUnfinished ? .pieces : .nothing
+      return applied.isNews && !batch.isUnfinished ? .pieces : .nothing
     }
     let relayed = Batch(
       store: identifier, isEverything: batch.isEverything,
-      changeSets: intake.passedOn.map(\.sealed),
-      covers: isPiece || log.holdsWithheld ? [] : intake.covered)
+      changeSets: applied.passedOn.map(\.sealed),
+      covers: isPiece || log.holdsWithheld ? [] : applied.covered)
     return relayed.isEmpty ? .nothing : .batch(relayed)
   }
 
   /// Judges and merges one change set, independently of the others.
-  private mutating func take(
+  private mutating func apply(
     _ changeSet: ChangeSet, repairing: Bool, by judge: Judge, _ keyring: inout Keyring,
-    noting intake: inout Intake
+    noting applied: inout AppliedBatch
   ) {
     let chain = changeSet.header.chain
     let isKnown = log.knows(changeSet.reference)
@@ -105,69 +105,69 @@ extension StoreReplica {
     guard !isKnown || !isCovered || repairing || log.hasLost else { return }
     switch self.judge(changeSet, by: judge, &keyring) {
     case .notYet:
-      intake.taint.chains.insert(chain)
-      intake.taint.isUnjudged = true
+      applied.taint.chains.insert(chain)
+      applied.taint.isUnjudged = true
     case .void: break
     case .misdirected:
-      intake.taint.chains.insert(chain)
-      intake.misdirected[chain.device, default: 0] += 1
+      applied.taint.chains.insert(chain)
+      applied.misdirected[chain.device, default: 0] += 1
     case .tooMuch:
-      intake.taint.chains.insert(chain)
-      intake.taint.overLimit.insert(chain.device)
+      applied.taint.chains.insert(chain)
+      applied.taint.overLimit.insert(chain.device)
     case .judged(let opened) where isKnown:
-      repair(changeSet, opened, noting: &intake)
-      if !isCovered { intake.again.append(changeSet) }
+      repair(changeSet, opened, noting: &applied)
+      if !isCovered { applied.again.append(changeSet) }
     case .judged(let opened):
-      intake.latest = max(intake.latest, changeSet.header.clock)
-      watchForCopies(changeSet, ownChain: judge.ownChain, noting: &intake)
-      keep(changeSet, opened, noting: &intake)
+      applied.latest = max(applied.latest, changeSet.header.clock)
+      watchForCopies(changeSet, ownChain: judge.ownChain, noting: &applied)
+      keep(changeSet, opened, noting: &applied)
     }
   }
 
   /// Reports forks. In this device's own chain, a fork or a later sequence shows a second database
   /// with its keys (`Docs/Protocol.md`, "Copies").
   private func watchForCopies(
-    _ changeSet: ChangeSet, ownChain: ChainID?, noting intake: inout Intake
+    _ changeSet: ChangeSet, ownChain: ChainID?, noting applied: inout AppliedBatch
   ) {
     let header = changeSet.header
     let isFork = log.isFork(changeSet.reference)
     if isFork {
-      intake.outcome.reports.append(
+      applied.outcome.reports.append(
         .fork(store: identifier, device: header.chain.device, sequence: header.sequence))
     }
     guard header.chain == ownChain else { return }
     let received = log.chains[header.chain]?.received ?? 0
-    if isFork || header.sequence > received { intake.showsCopy = true }
+    if isFork || header.sequence > received { applied.showsCopy = true }
   }
 
   private mutating func keep(
-    _ changeSet: ChangeSet, _ opened: OpenedChangeSet, noting intake: inout Intake
+    _ changeSet: ChangeSet, _ opened: OpenedChangeSet, noting applied: inout AppliedBatch
   ) {
     let reference = changeSet.reference
     if let indices = unreadable.removeValue(forKey: reference) {
-      intake.outcome.mutations += reference.keys(indices, in: identifier).map { .remove($0) }
+      applied.outcome.mutations += reference.keys(indices, in: identifier).map { .remove($0) }
     }
     let previous = log.insert(changeSet)
-    var dropped: [EntryHome] = []
+    var dropped: [EntryLocation] = []
     for (index, entry, digest) in opened.entries {
       let kept = KeptEntry(
-        entry: entry, digest: digest, home: EntryHome(changeSet: reference, index: index))
-      if forgets(kept, in: changeSet, isKnown: false, noting: &intake) {
-        dropped += kept.home.map { [$0] } ?? []
+        entry: entry, digest: digest, location: EntryLocation(changeSet: reference, index: index))
+      if forgets(kept, in: changeSet, isKnown: false, noting: &applied) {
+        dropped += kept.location.map { [$0] } ?? []
         continue
       }
       let merged = merge(kept)
-      if merged.isNew { intake.touched.insert(entry.key) }
+      if merged.isNew { applied.touched.insert(entry.key) }
       dropped += merged.dropped
     }
-    dropped += quarantine(opened.quarantined, of: changeSet, noting: &intake)
-    intake.outcome.mutations += log.drop(
+    dropped += quarantine(opened.quarantined, of: changeSet, noting: &applied)
+    applied.outcome.mutations += log.drop(
       dropped, alsoConsidering: previous + [reference], in: identifier)
     // If no entry is needed, drop the change set and do not relay it: peers that do not cover it
     // would relay it without end.
     guard let left = log.changeSets[reference] else { return }
-    intake.passedOn.append(changeSet)
-    intake.outcome.mutations += changeSet.rows(of: left.indices, in: identifier)
+    applied.passedOn.append(changeSet)
+    applied.outcome.mutations += changeSet.rows(of: left.indices, in: identifier)
   }
 
   /// Restores lacking entries of a kept change set, if they still count. Causes:
@@ -175,50 +175,50 @@ extension StoreReplica {
   /// - Equal vectors had different digests.
   /// - Stored data was lost.
   private mutating func repair(
-    _ changeSet: ChangeSet, _ opened: OpenedChangeSet, noting intake: inout Intake
+    _ changeSet: ChangeSet, _ opened: OpenedChangeSet, noting applied: inout AppliedBatch
   ) {
-    var dropped: [EntryHome] = []
+    var dropped: [EntryLocation] = []
     for (index, entry, digest) in opened.entries {
-      let home = EntryHome(changeSet: changeSet.reference, index: index)
+      let location = EntryLocation(changeSet: changeSet.reference, index: index)
       guard log.changeSets[changeSet.reference]?.holds(index) == false,
         let box = changeSet.stored.entries[index]
       else { continue }
-      let kept = KeptEntry(entry: entry, digest: digest, home: home)
-      guard !forgets(kept, in: changeSet, isKnown: true, noting: &intake) else { continue }
+      let kept = KeptEntry(entry: entry, digest: digest, location: location)
+      guard !forgets(kept, in: changeSet, isKnown: true, noting: &applied) else { continue }
       let merged = merge(kept)
-      guard !merged.dropped.contains(home) else { continue }
-      log.restore(boxOf: box.count, to: home)
-      intake.outcome.mutations.append(
+      guard !merged.dropped.contains(location) else { continue }
+      log.restore(boxOf: box.count, to: location)
+      applied.outcome.mutations.append(
         .put(.store(identifier, .entry(changeSet.reference, index)), box))
-      if merged.isNew { intake.touched.insert(entry.key) }
+      if merged.isNew { applied.touched.insert(entry.key) }
       dropped += merged.dropped
     }
-    intake.outcome.mutations += log.drop(dropped, in: identifier)
+    applied.outcome.mutations += log.drop(dropped, in: identifier)
   }
 
   /// Leaves out a value that a forgotten removal had removed, and notes it; or that removal.
   private func forgets(
-    _ kept: KeptEntry, in changeSet: ChangeSet, isKnown: Bool, noting intake: inout Intake
+    _ kept: KeptEntry, in changeSet: ChangeSet, isKnown: Bool, noting applied: inout AppliedBatch
   ) -> Bool {
     guard isForgotten(kept, in: changeSet, isKnown: isKnown) else { return false }
     if kept.entry.isRemoval { return true }
-    if let other = intake.forgotten[kept.entry.key], !KeptEntry.isOlder(other, than: kept) {
+    if let other = applied.forgotten[kept.entry.key], !KeptEntry.isOlder(other, than: kept) {
       return true
     }
-    intake.forgotten[kept.entry.key] = kept
+    applied.forgotten[kept.entry.key] = kept
     return true
   }
 
   private mutating func quarantine(
-    _ indices: [UInt32], of changeSet: ChangeSet, noting intake: inout Intake
-  ) -> [EntryHome] {
+    _ indices: [UInt32], of changeSet: ChangeSet, noting applied: inout AppliedBatch
+  ) -> [EntryLocation] {
     guard !indices.isEmpty else { return [] }
     quarantined += indices.count
-    intake.outcome.reports.append(
+    applied.outcome.reports.append(
       .quarantined(
         store: identifier, author: changeSet.header.chain.device, count: indices.count))
     return indices.flatMap { index in
-      log.quarantine(EntryHome(changeSet: changeSet.reference, index: index))
+      log.quarantine(EntryLocation(changeSet: changeSet.reference, index: index))
     }
   }
 
@@ -227,7 +227,7 @@ extension StoreReplica {
   private mutating func reportOverLimit(
     _ authors: Set<DeviceID>, noting outcome: inout StoreOutcome
   ) {
-    let half = policy.room(factor: Limits.authorFactor) / 2
+    let half = policy.capacity(factor: Limits.authorFactor) / 2
     reportedOverLimit = reportedOverLimit.filter { log.weights[$0] > half || authors.contains($0) }
     for author in authors.sorted() where reportedOverLimit.insert(author).inserted {
       outcome.reports.append(.authorOverLimit(store: identifier, author: author))
@@ -236,43 +236,43 @@ extension StoreReplica {
 
   /// Counts covers up to received signed headers, if the chain is not tainted and this device
   /// covers `from`.
-  private mutating func cover(_ batch: Batch, noting intake: inout Intake) {
+  private mutating func cover(_ batch: Batch, noting applied: inout AppliedBatch) {
     let wasLacking = log.hasLost
     // A store with nothing has no value that was removed.
     let wasNew = log.vector.isEmpty && !wasLacking
-    for cover in batch.covers where !intake.taint.covers(cover.chain) {
+    for cover in batch.covers where !applied.taint.contains(cover.chain) {
       let from = log.chains[cover.chain]?.covered ?? 0
       let isLate = log.isPublished(cover.chain, after: from, since: batch.horizon)
       guard cover.from <= from, let covered = self.cover(cover.chain, through: cover.through)
       else { continue }
       if wasNew ? batch.isFromBelow : !isLate { horizon.isBelow = true }
-      untold.insert(cover.chain)
+      unsentChains.insert(cover.chain)
       let raised = Cover(chain: cover.chain, from: from, through: covered)
-      intake.covered.append(raised)
-      intake.outcome.mutations.append(raised.mutation(in: identifier))
-      intake.outcome.mutations += log.regain(cover.chain, through: covered, in: identifier)
+      applied.covered.append(raised)
+      applied.outcome.mutations.append(raised.mutation(in: identifier))
+      applied.outcome.mutations += log.regain(cover.chain, through: covered, in: identifier)
     }
     if wasLacking, !log.hasLost {
-      intake.outcome.mutations += endLoss()
-      intake.outcome.reports.append(.regained(store: identifier))
-      intake.outcome.hasProgress = true
+      applied.outcome.mutations += endLoss()
+      applied.outcome.reports.append(.regained(store: identifier))
+      applied.outcome.hasProgress = true
     }
   }
 
-  /// Notes the changes that programs see, also those from laying drafts anew.
+  /// Notes the changes that programs see, also those from applying the drafts again.
   private mutating func show(
     since shown: [Key: Shown]?, author: DeviceID, at milliseconds: UInt64,
-    noting intake: inout Intake
+    noting applied: inout AppliedBatch
   ) {
-    var changes = state.refresh(intake.touched)
-    let drafted = layDraftsAnew(author: author, noting: &intake.outcome)
+    var changes = state.refresh(applied.touched)
+    let drafted = reapplyDrafts(author: author, noting: &applied.outcome)
     if let shown { changes = state.changes(since: shown) }
-    let written = intake.touched.union(drafted.superseded).subtracting(drafted.refused)
+    let written = applied.touched.union(drafted.superseded).subtracting(drafted.refused)
     view(
       .externalChange, changes.filter { written.contains($0.key) }, superseded: drafted.superseded,
-      at: milliseconds, noting: &intake.outcome)
+      at: milliseconds, noting: &applied.outcome)
     view(
       .quotaViolationChange, changes.filter { !written.contains($0.key) },
-      superseded: drafted.refused, at: milliseconds, noting: &intake.outcome)
+      superseded: drafted.refused, at: milliseconds, noting: &applied.outcome)
   }
 }
