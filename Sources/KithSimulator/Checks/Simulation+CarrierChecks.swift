@@ -175,6 +175,9 @@ extension Simulation {
         throw Violation(.bounds, "devices put and delete objects without end")
       }
       try pass(until: now + hour / 4)
+      // A device's revocation may lie on a carrier until now, if the one that signed it is gone. A
+      // revoked device that nobody tells puts its state again each time that members delete it.
+      retireRevoked()
     }
     tally.count("hours until carriers were quiet", Int((now - start) / hour) - 2)
     let all = devices.filter { !$0.isGone }
