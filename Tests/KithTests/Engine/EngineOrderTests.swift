@@ -31,8 +31,8 @@ struct EngineOrderTests {
     #expect(stores[1].value(forKey: "n") == 1)
   }
 
-  /// What is told here makes tasks run, for whose turn a peer would wait.
-  @Test func `a peer gets a round's messages in one write, before anybody here is told of it`()
+  /// Both before anybody here is told of it: that makes tasks run, for whose turn a peer would wait.
+  @Test func `each round sends its change sets in one write, and its vectors in another`()
     async throws
   {
     let pair = try DevicePair()
@@ -57,11 +57,11 @@ struct EngineOrderTests {
     let before = progress.version
     pair.storage.release()
     _ = try await (first, second, third)
-    // Each round has a batch of each store, and what tells of it.
+    // Each round sends a change set of each store, and after the sync what claims it.
     let writes = pair.links[0].observe(nil)
-    #expect(writes.count == 2 && writes[0] > 0 && writes[1] > writes[0])
+    #expect(writes.count == 4 && writes[0] > 0 && writes[2] > writes[0])
     // The first round's progress is told before the second's messages go.
-    #expect(told.withLock { $0 } == [before, before + 1])
+    #expect(told.withLock { $0 } == [before, before, before + 1, before + 1])
     #expect(progress.version >= before + 2)
   }
 
