@@ -102,22 +102,28 @@ import Testing
     let kept = dup(log)
     defer { close(kept) }
     let isCalled = Atomic(false)
-    #expect(throws: StorageError.self) {
-      try device.storage.commit(draft(2)) {
-        isCalled.store(true, ordering: .relaxed)
-        // It cannot be synced.
-        let null = open("/dev/null", O_RDWR | O_CLOEXEC)
-        dup2(null, log)
-        close(null)
-        return isTold
+    func fail(_ mutations: [Mutation], isTold: Bool) {
+      #expect(throws: StorageError.self) {
+        try device.storage.commit(mutations) {
+          isCalled.store(true, ordering: .relaxed)
+          // It cannot be synced.
+          let null = open("/dev/null", O_RDWR | O_CLOEXEC)
+          dup2(null, log)
+          close(null)
+          return isTold
+        }
       }
+      dup2(kept, log)
     }
+    fail(draft(2), isTold: isTold)
     let wasCalled = isCalled.load(ordering: .relaxed)
     #expect(wasCalled)
     #expect(device.storage.isCopy == isTold)
-    dup2(kept, log)
     #expect(try stored(device.storage.load()) == [1])
+    // The new incarnation fails; then a commit that does not go through the shell ends no copy.
+    fail([.put(.incarnation, [UInt8](repeating: 2, count: 8))], isTold: false)
     try device.storage.commit(draft(3))
+    #expect(device.storage.isCopy == isTold)
     try device.close()
     // The next process knows it too, until a new incarnation.
     let again = try DeviceDirectory.open(at: directory.device)

@@ -246,7 +246,8 @@ kith_value *kith_value_new_data(const void *bytes, size_t length);
 kith_value *kith_value_new_array(void);
 /* Empty, to be filled with kith_value_put(). */
 kith_value *kith_value_new_dictionary(void);
-/* An equal value with a life of its own, such as of a borrowed one. */
+/* An equal value with a life of its own, such as of a borrowed one. A snapshot and its copies
+ * cannot be changed. */
 kith_value *kith_value_copy(const kith_value *value);
 
 /* Adds a copy of an element at the end of an array. This ends what was borrowed of the array.

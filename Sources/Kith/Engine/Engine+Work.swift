@@ -149,6 +149,7 @@ extension Engine {
 
   private func execute(_ round: Round, over links: SessionLinks) -> Outcome {
     let (mutations, pushes) = (round.mutations, round.written)
+    let isOwn = round.sendsEarly(of: keys.id)
     var isCommitted = mutations.isEmpty
     // Set within the commit, which calls back on this thread.
     let hasPushed = Atomic(false)
@@ -161,7 +162,7 @@ extension Engine {
           try storage.commit(mutations) {
             hasPushed.store(true, ordering: .relaxed)
             send(pushes, over: links)
-            return !pushes.isEmpty
+            return isOwn
           }
         }
         isCommitted = true

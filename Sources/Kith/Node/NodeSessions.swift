@@ -260,7 +260,8 @@ final class PairingSession: PairingSessionOwner {
   /// Begins the session, with a message that was already received.
   func begin(_ input: Input, first: [UInt8]? = nil) {
     engine.input(input)
-    if let first { received(first) }
+    // On the caller's task, which must not wait for other threads.
+    if let first { received(first, isSerial: true) }
     channel.carrySession(for: self)
   }
 
@@ -273,10 +274,12 @@ final class PairingSession: PairingSessionOwner {
 
   // MARK: Events of the connection
 
-  func received(_ message: [UInt8]) {
+  func received(_ message: [UInt8]) { received(message, isSerial: false) }
+
+  private func received(_ message: [UInt8], isSerial: Bool) {
     engine.metrics.bytesReceived.increment(by: message.count)
     let now = engine.clock().monotonicMilliseconds
-    guard let inbound = engine.check(message),
+    guard let inbound = engine.check(message, isSerial: isSerial),
       records.withLock({ $0.take(inbound.recordCost, at: now) })
     else { return close(.protocolViolation) }
     engine.input(.received(id, inbound))

@@ -146,7 +146,8 @@ public final class KeyValueStore: Observable, Sendable {
   /// ```
   ///
   /// - Throws: ``KithError`` with `invalidKey`, `valueTooLarge`, `quotaExceeded`,
-  ///   `unsupportedValue`, `closed`, or a storage code; then nothing has changed. With `timedOut`
+  ///   `unsupportedValue`, `closed`, or a storage code; then nothing has changed, but if the disk
+  ///   failed at its sync, other devices may have the write and bring it back. With `timedOut`
   ///   if another program's node gave no answer: it may have taken the write, which is not
   ///   repeated.
   /// - Complexity: O(log *k*) in the store's keys, O(*n*) in the value's size.

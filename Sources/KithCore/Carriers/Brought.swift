@@ -8,8 +8,8 @@ struct Brought {
   private(set) var vectors: [StoreIdentifier: [ChainID: UInt64]] = [:]
   /// Parts above a vector that the objects do not bring yet.
   private var pending: [StoreIdentifier: [ObjectBody.Part]] = [:]
-  /// Parts with this device's state.
-  private var matching: [StoreIdentifier: [ObjectBody.Part]] = [:]
+  /// Parts with this device's state, and whether their authors are below the horizon.
+  private var matching: [StoreIdentifier: [(part: ObjectBody.Part, isBelow: Bool)]] = [:]
   /// Stores with a part that is odd: a device may have put its state because of that, and would again.
   private let odd: Set<StoreIdentifier>
   /// The latest versions of words, by the devices' short names.
@@ -32,9 +32,10 @@ struct Brought {
   mutating func add(_ object: CarrierObjects.Counted) {
     for part in object.parts {
       add(part)
-      if reader.stores[part.store]?.matches(part) == true {
-        matching[part.store, default: []].append(part)
-      }
+      guard let own = reader.stores[part.store], own.matches(part) else { continue }
+      // An author that got below its horizon later does not believe its own earlier object.
+      let isBelow = part.have.isBelow || own.horizon.unseen.contains(object.body.author)
+      matching[part.store, default: []].append((part, isBelow))
     }
     wordVersions.merge(reader.wordVersions(in: object.body), uniquingKeysWith: max)
     generation = max(generation ?? 0, object.body.reading.generation)
@@ -73,8 +74,8 @@ struct Brought {
   /// Whether the objects hold this device's state of a store. Others do not believe a device below
   /// its horizon; its state counts only until another device puts one.
   func hasState(of store: StoreIdentifier, fromNothing: Bool = false, isBelow: Bool) -> Bool {
-    matching[store]?.contains { part in
-      (part.isFromNothing || !fromNothing) && (!part.have.isBelow || isBelow)
+    matching[store]?.contains { match in
+      (match.part.isFromNothing || !fromNothing) && (!match.isBelow || isBelow)
     } == true
   }
 

@@ -37,7 +37,7 @@ struct TimeKeeper: Sendable {
   private(set) var claims: [DeviceID: Claim] = [:]
   private(set) var isSynchronised = false
   private var wasSynchronised = false
-  private var hasHardware = true
+  private(set) var hasHardware = true
   private var lacksGeneration = false
   /// When to check again whether a clock that is ahead can heal.
   private var healAt: UInt64?

@@ -83,9 +83,9 @@ struct EarlySending: Sendable {
 
 extension TimeKeeper {
   /// Whether a start after the end of the host would be later than this publishing clock
-  /// (``skipEarlySends()``).
+  /// (``skipEarlySends()``). Without a clock that goes on while the host is off it may be earlier.
   func allowsEarly(_ published: HybridTime) -> Bool {
-    !isWorthless && published.generation == generation
+    !isWorthless && hasHardware && published.generation == generation
       && published.milliseconds <= host.wallMilliseconds + Limits.earlyMilliseconds
   }
 

@@ -47,6 +47,16 @@ package struct Round: Sendable {
   /// Effects after the commit; skip the `persist`s.
   package var late: ArraySlice<Effect> { effects[first...] }
 
+  /// Whether ``written`` has change sets of this device: their numbers must not be given again if the
+  /// sync fails. Those of others come again.
+  package func sendsEarly(of device: DeviceID) -> Bool {
+    !written.isEmpty
+      && mutations.contains { mutation in
+        guard case .store(_, .changeSet(let reference)) = mutation.key else { return false }
+        return reference.device == device
+      }
+  }
+
   package var weight: Int { (effects + written).reduce(0) { $0 + $1.weight } }
 
   var writes: [WriteID] {

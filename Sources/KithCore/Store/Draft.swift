@@ -107,12 +107,14 @@ struct Drafts {
     return save(in: store)
   }
 
-  mutating func restore(_ draft: Draft, from row: UInt64) {
+  /// Takes a draft from its row. Nil: the row cannot be read, and stays.
+  mutating func restore(_ draft: Draft?, from row: UInt64) {
+    nextRow = max(nextRow, row + 1)
+    guard let draft else { return }
     let key = Key(draft.operation.key)
     byKey[key] = draft
     if draft.operation.value == nil { removalsAtMost += 1 }
     rows[key] = row
-    nextRow = max(nextRow, row + 1)
   }
 }
 

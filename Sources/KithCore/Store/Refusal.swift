@@ -116,6 +116,9 @@ struct RefusalList {
     return mutations
   }
 
+  /// A refusal in storage that cannot be read keeps its number.
+  mutating func skip(_ number: UInt64) { lastNumber = max(lastNumber, number) }
+
   /// Adds a refusal from storage; called in order of numbers.
   mutating func restore(_ refusal: Refusal) {
     lastNumber = max(lastNumber, refusal.number)

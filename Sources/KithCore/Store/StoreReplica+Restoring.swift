@@ -32,16 +32,15 @@ extension StoreReplica {
     for (chain, covered) in stored.lost { store.log.restore(chain, lost: covered) }
     store.loss = stored.loss
     for (row, bytes) in stored.drafts.sorted(by: { $0.key < $1.key }) {
-      if let draft = Draft(decoding: bytes) {
-        store.drafts.restore(draft, from: row)
-      } else {
-        damaged += 1
-      }
+      let draft = Draft(decoding: bytes)
+      store.drafts.restore(draft, from: row)
+      if draft == nil { damaged += 1 }
     }
     for (number, bytes) in stored.refusals.sorted(by: { $0.key < $1.key }) {
       if let refusal = Refusal(number: number, decoding: bytes) {
         store.refusals.restore(refusal)
       } else {
+        store.refusals.skip(number)
         damaged += 1
       }
     }

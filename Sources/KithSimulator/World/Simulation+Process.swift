@@ -262,11 +262,11 @@ extension Simulation {
     trace.note("write", [UInt64(device.number), UInt64(device.writing.count)], at: now)
     try checkClock(device.writing, on: device)
     device.writing = []
-    device.hasSentUnsynced = !round.written.isEmpty
+    device.hasSentUnsynced = round.sendsEarly(of: device.keys.id)
     tally.count("messages sent early", round.written.count)
     try act(on: round.written[...], device)
     guard device.life == life else { return }
-    device.syncEnd = device.hasSentUnsynced ? drawSyncEnd() : .succeeds
+    device.syncEnd = round.written.isEmpty ? .succeeds : drawSyncEnd()
     let isSlow =
       device.syncEnd != .succeeds || Int.random(in: 0..<100, using: &diskChance) == 0
     let slow: UInt64 = isSlow ? 40 : 1

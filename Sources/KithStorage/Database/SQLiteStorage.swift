@@ -121,9 +121,11 @@ package final class SQLiteStorage: ReplicaStorage {
       do throws(StorageError) {
         try commitOnce(mutations) { isTold.store(written(), ordering: .relaxed) }
       } catch {
-        guard error.code == .diskFull, Files.size(log) > 0, emptyLog() else { throw error }
-        // The first try may have called `written`.
-        try commitOnce(mutations, written: {})
+        // What was told stays in the log until it counts as a copy: the next process sees its number.
+        guard !isTold.load(ordering: .relaxed), error.code == .diskFull, Files.size(log) > 0,
+          emptyLog()
+        else { throw error }
+        try commitOnce(mutations) { isTold.store(written(), ordering: .relaxed) }
       }
     } catch {
       if isTold.load(ordering: .relaxed) { database.withLock { $0?.origin?.disown() } }
@@ -141,7 +143,8 @@ package final class SQLiteStorage: ReplicaStorage {
       let settling = settles ? database.origin?.settle() ?? [] : []
       try database.write(mutations + settling, written: written)
       if mutations.contains(.remove(.damaged)) { database.lacksCommits = false }
-      database.origin?.publish()
+      // Another commit must not end a copy: only one with its new incarnation.
+      if settles { database.origin?.publish() }
     }
   }
 

@@ -281,6 +281,21 @@ import Testing
     }
   }
 
+  /// Its clock may go back while it is off: a later write could get an earlier stamp.
+  @Test func `a host without a clock of its own sends after the sync`() throws {
+    let world = try world(seed: 12)
+    for (number, hasHardware) in [false, true].enumerated() {
+      _ = world.devices[0].shell.handle(
+        .clockStatus(isSynchronised: true, hasHardware: hasHardware), at: world.instant(of: 0))
+      let value = PropertyListValue.integer(Int64(number))
+      let round = try round(of: [set("k", value)], number: 900 + UInt64(number), in: world)
+      #expect(round.written.isEmpty == !hasHardware)
+      try sendEarly(round, in: world)
+      try end(round, in: world)
+      world.settle()
+    }
+  }
+
   @Test func `a device that has used eight incarnations sends after the sync`() throws {
     let world = try world(seed: 10, isMarked: false)
     var early: [Bool] = []
@@ -319,5 +334,8 @@ import Testing
     let round = try flushed(in: world)
     #expect(round.written.count == 1)
     #expect(!round.mutations.contains { $0.key == .earlySending })
+    // If its sync fails, nothing of this device was lost.
+    #expect(round.sendsEarly(of: world.devices[1].keys.id))
+    #expect(!round.sendsEarly(of: device.keys.id))
   }
 }

@@ -28,6 +28,18 @@ import Testing
     world.devices[2].replica.refusals(of: TestWorld.store).map(\.operations)
   }
 
+  @Test func `rows that cannot be read are not used again`() {
+    var drafts = Drafts()
+    drafts.restore(nil, from: 2)
+    drafts.add(
+      LocalWrite(clock: HybridTime(milliseconds: 7), operations: [set("a", 1), set("b", 2)]))
+    let rows = drafts.save(in: TestWorld.store).map(\.key)
+    #expect(rows == [.store(TestWorld.store, .draft(3)), .store(TestWorld.store, .draft(4))])
+    var refusals = RefusalList()
+    refusals.skip(5)
+    #expect(refusals.lastNumber == 5)
+  }
+
   @Test func `a write that is refused takes the draft that it replaced with it`() throws {
     let world = try apart(seed: 140, policy: Policy(totalBytes: 1_000))
     world.write([set("k", blob(100))], on: 2)
@@ -164,7 +176,10 @@ import Testing
 
   private func restored(_ disk: [UInt64: [UInt8]]) throws -> Drafts {
     var drafts = Drafts()
-    for (row, bytes) in disk { drafts.restore(try #require(Draft(decoding: bytes)), from: row) }
+    for (row, bytes) in disk {
+      let draft: Draft = try #require(Draft(decoding: bytes))
+      drafts.restore(draft, from: row)
+    }
     return drafts
   }
 

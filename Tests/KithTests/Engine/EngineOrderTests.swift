@@ -8,7 +8,7 @@ import Testing
 /// The order in which effects become durable, and the sessions and retries when storage fails.
 @Suite(.timeLimit(.minutes(5)))
 struct EngineOrderTests {
-  @Test func `nothing is sent before it is durable`() async throws {
+  @Test func `nothing is sent before it is written`() async throws {
     let pair = try DevicePair()
     let stores = try pair.stores()
     pair.connect()
