@@ -33,8 +33,8 @@ struct Brought {
     for part in object.parts {
       add(part)
       guard let own = reader.stores[part.store], own.matches(part) else { continue }
-      // An author that got below its horizon later does not believe its own earlier object.
-      let isBelow = part.have.isBelow || own.horizon.unseen.contains(object.body.author)
+      // An author that is below its horizon now does not believe its own earlier object.
+      let isBelow = part.have.isBelow || own.below.contains(object.body.author)
       matching[part.store, default: []].append((part, isBelow))
     }
     wordVersions.merge(reader.wordVersions(in: object.body), uniquingKeysWith: max)

@@ -10,6 +10,8 @@ struct CarrierReader {
     var policy: Policy
     /// Authors whose chains this device refuses to keep.
     var refused: Set<DeviceID>
+    /// Members that are known to be below their horizon now.
+    var below: Set<DeviceID> = []
 
     /// Whether a part has this vector, digest and policy.
     func matches(_ part: ObjectBody.Part) -> Bool {

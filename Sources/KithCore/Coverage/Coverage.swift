@@ -215,9 +215,14 @@ struct Coverage {
   /// Whether each other member is known to be below the horizon, so that none can know what was
   /// removed.
   func areOthersBelow(in store: StoreIdentifier) -> Bool {
-    members.values.allSatisfy {
-      $0 == device || known[$0]?.stores[store]?.isBelow == true
-    }
+    let below = othersBelow(in: store)
+    return members.values.allSatisfy { $0 == device || below.contains($0) }
+  }
+
+  /// The other members that are known to be below the horizon.
+  func othersBelow(in store: StoreIdentifier) -> Set<DeviceID> {
+    Set(
+      members.values.filter { $0 != device && known[$0]?.stores[store]?.isBelow == true })
   }
 
   /// How many of these change sets the device is not known to cover; nil if nothing was heard of it. At

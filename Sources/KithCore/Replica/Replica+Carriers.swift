@@ -101,7 +101,7 @@ extension Replica {
     CarrierReader(
       device: keys.id,
       stores: stores.reduce(into: [:]) { own, store in
-        own[store.key] = CarrierReader.Own(store.value, digests[store.key])
+        own[store.key] = CarrierReader.Own(store.value, digests[store.key], coverage)
       },
       roster: roster, epoch: keyring.current,
       timeKeeper: timeKeeper, isWithholding: holdsWithheld)
@@ -158,7 +158,7 @@ extension Replica {
         createStores([part.have])
         let isWhole = applyPart(part, of: object, isComplete: isComplete, reader)
         if var store = stores[part.store] {
-          reader.stores[part.store] = CarrierReader.Own(store, store.digest())
+          reader.stores[part.store] = CarrierReader.Own(store, store.digest(), coverage)
           stores[part.store] = store
         }
         carriers[id]?.noteApplied(part, of: name, isWhole: isWhole, reader)
@@ -287,9 +287,12 @@ extension Replica {
 }
 
 extension CarrierReader.Own {
-  fileprivate init(_ store: StoreReplica, _ digest: Digest256?) {
+  fileprivate init(_ store: StoreReplica, _ digest: Digest256?, _ coverage: Coverage) {
+    // Without a horizon nobody is below it.
+    let below =
+      store.horizon.clock == .zero ? [] : coverage.othersBelow(in: store.identifier)
     self.init(
       vector: store.log.vector, digest: digest, horizon: store.horizon, policy: store.policy,
-      refused: store.reportedOverLimit)
+      refused: store.reportedOverLimit, below: below)
   }
 }

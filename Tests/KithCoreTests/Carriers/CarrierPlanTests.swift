@@ -17,14 +17,14 @@ struct CarrierPlanTests {
   /// The creator, with so many change sets in the first store.
   func author(
     _ count: UInt64 = 3, levelBytes: Int = 4_096, isBelow: Bool = false,
-    refused: Set<DeviceID> = [], unseen: [DeviceID] = []
+    refused: Set<DeviceID> = [], below: Set<DeviceID> = []
   ) -> ObjectAuthor {
     var log = ChangeSetLog()
     for sequence in 1...count { log.insert(unsigned(sequence, of: mine)) }
     _ = log.cover(mine, through: count)
     var reader = fixture.reader([mine: count], refused: refused)
     reader.stores[fixture.store]?.horizon.isBelow = isBelow
-    reader.stores[fixture.store]?.horizon.unseen = unseen
+    reader.stores[fixture.store]?.below = below
     return fixture.author(reader, logs: [fixture.store: log], levelBytes: levelBytes)
   }
 
@@ -95,8 +95,8 @@ struct CarrierPlanTests {
   @Test func `the state of a device that got below its horizon later is put by others`() {
     let earlier = body(3, digest: digest)
     #expect(plan([earlier], author(), mayTell: true) == nil)
-    let unseen = author(unseen: [earlier.author])
-    #expect(plan([earlier], unseen)?.shares.first.map { $0.above[mine] ?? 0 } == 0)
+    let knowing = author(below: [earlier.author])
+    #expect(plan([earlier], knowing)?.shares.first.map { $0.above[mine] ?? 0 } == 0)
   }
 
   /// A change set takes about 300 bytes here, and the records go to a higher level.
