@@ -79,8 +79,12 @@ function row({ url, title }, index) {
 element("add").onsubmit = async (event) => {
   event.preventDefault();
   const [url, title] = [element("url"), element("title")];
-  if (!(await send("add", { url: url.value, title: title.value }))) return;
-  event.target.reset();
+  const sent = { url: url.value, title: title.value };
+  if (!(await send("add", sent))) return;
+  // The list may show it before the answer comes: what was typed since stays.
+  if (title.value === sent.title) title.value = "";
+  if (url.value !== sent.url) return;
+  url.value = "";
   url.focus();
 };
 
