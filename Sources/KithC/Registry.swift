@@ -117,7 +117,7 @@ extension Handled {
   var handle: OpaquePointer? { Registry.shared.add(self)?.pointer }
 }
 
-/// What an object lends to the program, by place: handles, and texts to read. It ends with the object.
+/// The handles and texts that an object lends to the program, by place. They end with the object.
 struct Lent: ~Copyable {
   private var handles: [Int: Handle] = [:]
   private var texts: [Int: CText] = [:]

@@ -7,8 +7,7 @@ internal import KithCore
 internal import Synchronization
 
 /// A `kith_transaction`.
-///
-/// Unchecked, because a transaction's notes of its reads are an object without a lock; this one guards it.
+// Unchecked: a transaction's notes of its reads are an object without a lock; `lock` guards it.
 final class Transaction: Handled, @unchecked Sendable {
   private let lock = Mutex(())
   private let store: KeyValueStore?

@@ -18,9 +18,9 @@
       Notifications(center: self, name: name, object: object)
     }
 
-    // Unchecked: the object is only compared.
     /// Notifications as an asynchronous sequence; see `notifications(named:object:)`.
     public struct Notifications: AsyncSequence, @unchecked Sendable {
+      // Unchecked: the object is only compared.
       /// The maximum number of waiting notifications; beyond it the oldest are dropped.
       static let bufferLimit = 1_024
 

@@ -107,7 +107,7 @@ import Testing
     #expect(outcomes["refused"] ?? 0 < 40)
   }
 
-  /// What the device has after opening is what it had, or it says what is missing.
+  /// After opening the device has all that it had, or it says which parts are missing.
   private func check(_ victim: Victim, _ place: Comment) throws -> String {
     let device: OpenDevice
     do {

@@ -7,8 +7,8 @@ import Kith
 ///
 /// The numbers of options are part of libcurl's binary interface, which has been the same since
 /// soname 4 (2006).
+// Unchecked: it holds addresses of functions, which never change.
 struct CurlLibrary: @unchecked Sendable {
-  // Unchecked: addresses of functions, which never change.
   /// The Debian package to install.
   static let package = "libcurl4"
   private static let names = ["libcurl.so.4", "libcurl-gnutls.so.4"]

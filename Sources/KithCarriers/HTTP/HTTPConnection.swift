@@ -3,8 +3,8 @@ import Kith
 
 /// A handle of libcurl with its connections, which requests use one after another. It also keeps the
 /// server's last challenge, so that a digest needs one request and not two.
+// Unchecked: a client lends it to one thread at a time.
 final class HTTPConnection: @unchecked Sendable {
-  // Unchecked: a client lends it to one thread at a time.
   private let curl: CurlLibrary
   private let easy: CurlLibrary.Handle
   private let multi: CurlLibrary.Handle
@@ -131,8 +131,8 @@ private func ignoreBrokenPipes() {
 }
 
 /// A pointer to something that may be used on any thread.
+// Unchecked: `curl_multi_wakeup`, the only call from another thread, is made for that.
 private struct Pointer: @unchecked Sendable {
-  // Unchecked: `curl_multi_wakeup`, the only call from another thread, is made for that.
   let value: CurlLibrary.Handle
 
   init(_ value: CurlLibrary.Handle) { self.value = value }

@@ -1,6 +1,6 @@
 internal import KithCrypto
 
-/// Where an entry's sealed form is: its change set, and its index there.
+/// The location of an entry's sealed form: its change set, and its index there.
 struct EntryLocation: Hashable {
   var changeSet: ChangeSetReference
   var index: UInt32

@@ -52,7 +52,7 @@ package struct Round: Sendable {
   package func sendsEarly(of device: DeviceID) -> Bool {
     !written.isEmpty
       && mutations.contains { mutation in
-        guard case .store(_, .changeSet(let reference)) = mutation.key else { return false }
+        guard case .put(.store(_, .changeSet(let reference)), _) = mutation else { return false }
         return reference.device == device
       }
   }

@@ -54,9 +54,9 @@ package struct SecretBytes: ~Copyable, Sendable {
 /// Writable memory between guard pages, locked against swapping, zeroed when freed.
 ///
 /// A handshake has one for all its secrets, because an allocation costs several system calls.
+// Unchecked: this noncopyable value owns the pointer alone, and only exclusive (`mutating`) access
+// writes.
 struct GuardedBuffer: ~Copyable, @unchecked Sendable {
-  // Unchecked: this noncopyable value owns the pointer alone, and only exclusive (`mutating`)
-  // access writes.
   private let base: UnsafeMutableRawPointer
   let count: Int
 

@@ -58,10 +58,10 @@ package final class SimulatedDisk: ReplicaStorage {
   /// Whether the disk was made as a copy, and has no new incarnation yet.
   package var isCopy: Bool { state.withLock { $0.isCopy } }
 
-  /// What a crash of the host leaves.
+  /// The rows that a crash of the host leaves.
   package var durable: Snapshot { state.withLock { $0.unsynced?.before ?? $0.current } }
 
-  /// What a crash of the process leaves.
+  /// The rows that a crash of the process leaves.
   package var written: Snapshot { state.withLock { $0.current } }
 
   package func setFull(_ isFull: Bool) { state.withLock { $0.isFull = isFull } }

@@ -116,16 +116,22 @@ package final class SQLiteStorage: ReplicaStorage {
     if Files.freeBytes(path) ?? .max < Self.tightSpace, Files.size(log) > Self.shortLog {
       _ = emptyLog()
     }
+    let isWritten = Atomic(false)
     let isTold = Atomic(false)
+    let once = { @Sendable in
+      guard !isWritten.exchange(true, ordering: .relaxed) else { return }
+      isTold.store(written(), ordering: .relaxed)
+    }
     do throws(StorageError) {
       do throws(StorageError) {
-        try commitOnce(mutations) { isTold.store(written(), ordering: .relaxed) }
+        try commitOnce(mutations, written: once)
       } catch {
-        // What was told stays in the log until it counts as a copy: the next process sees its number.
+        // The log keeps a commit that others were told of until the database counts as a copy: the
+        // next process would give its numbers again.
         guard !isTold.load(ordering: .relaxed), error.code == .diskFull, Files.size(log) > 0,
           emptyLog()
         else { throw error }
-        try commitOnce(mutations) { isTold.store(written(), ordering: .relaxed) }
+        try commitOnce(mutations, written: once)
       }
     } catch {
       if isTold.load(ordering: .relaxed) { database.withLock { $0?.origin?.disown() } }

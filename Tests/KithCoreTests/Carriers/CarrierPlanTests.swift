@@ -111,7 +111,7 @@ struct CarrierPlanTests {
     #expect(put([body(1)], 2) == [0, 0])
     let levels = (1...40 as ClosedRange<UInt64>).map { put([], $0)[0] }
     #expect(levels == levels.sorted() && levels[39] > 1)
-    // What a higher level has stays there.
+    // A higher level keeps its data.
     #expect(put([body(39, level: 5)], 40) == [0, 39])
     #expect(put([body(20, level: 5), body(39, above: 20, level: 0)], 40)[1] == 20)
   }

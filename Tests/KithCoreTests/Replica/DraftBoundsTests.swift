@@ -101,7 +101,7 @@ import Testing
   }
 }
 
-/// What a store keeps for its program fits in the bounds, also under the longest keys.
+/// A store keeps drafts, refusals and past values within the bounds, also under the longest keys.
 @Suite struct LongKeyTests {
   private let policy = Policy(totalBytes: 1_000, keys: 8, keyBytes: 1_024)
 

@@ -337,5 +337,13 @@ import Testing
     // If its sync fails, nothing of this device was lost.
     #expect(round.sendsEarly(of: world.devices[1].keys.id))
     #expect(!round.sendsEarly(of: device.keys.id))
+    // Also if the batch supersedes an own change set.
+    let own = ChangeSetReference(
+      device: device.keys.id, incarnation: Incarnation(rawValue: 1), sequence: 1,
+      digest: Blake2b.digest256([1]))
+    let superseding = Round([
+      .persist([.remove(.store(TestWorld.store, .changeSet(own)))]), .push(pipe.session, [1]),
+    ])
+    #expect(superseding.written.count == 1 && !superseding.sendsEarly(of: device.keys.id))
   }
 }

@@ -39,6 +39,15 @@ final class DevicePair: Sendable {
     return try devices.map { try $0.store(identifier, policy: .standard) }
   }
 
+  /// Connects the devices, which get a first value. After it nothing waits for the mark of early
+  /// sending.
+  func meet() throws {
+    connect()
+    carry()
+    try stores()[0].set(0, forKey: "n")
+    carry()
+  }
+
   func advance(milliseconds: UInt64) {
     time.milliseconds.wrappingAdd(milliseconds, ordering: .relaxed)
   }

@@ -11,10 +11,7 @@ struct EngineOrderTests {
   @Test func `nothing is sent before it is written`() async throws {
     let pair = try DevicePair()
     let stores = try pair.stores()
-    pair.connect()
-    pair.carry()
-    try stores[0].set(0, forKey: "n")
-    pair.carry()
+    try pair.meet()
     #expect(stores[1].value(forKey: "n") == 0)
     // Connected: a write is one commit, and a message to the other.
     pair.storage.hold()
@@ -70,11 +67,7 @@ struct EngineOrderTests {
   {
     let pair = try DevicePair()
     let stores = try pair.stores()
-    pair.connect()
-    pair.carry()
-    // The first one waits for the mark.
-    try stores[0].set(0, forKey: "n")
-    pair.carry()
+    try pair.meet()
     pair.storage.holdSync()
     defer { pair.storage.release() }
     let isAcknowledged = Atomic(false)

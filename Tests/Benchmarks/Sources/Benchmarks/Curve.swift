@@ -17,7 +17,7 @@ struct Curve: Sendable {
   var name: String
   /// For people, such as `set to notified`.
   var title: String
-  /// What grows, such as `keys in the store`.
+  /// The size that grows, such as `keys in the store`.
   var axis: String
   var unit: Unit
   /// How the algorithm should grow with the axis, such as `O(1)`.
