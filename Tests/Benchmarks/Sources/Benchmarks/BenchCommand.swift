@@ -10,19 +10,26 @@ enum KithBench {
     if CommandLine.arguments.dropFirst().first == "run" {
       await KithTool.main()
     } else {
-      await BenchCommand.main()
+      await BenchTool.main()
     }
   }
 }
 
+/// The figures, unless another measurement is named. The root has no options: it would take those of
+/// its subcommands.
+struct BenchTool: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "kith-bench", abstract: "Measure this machine, and Kith on it.",
+    subcommands: [BenchCommand.self, CurvesCommand.self], defaultSubcommand: BenchCommand.self)
+}
+
 struct BenchCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "kith-bench",
+    commandName: "figures",
     abstract: "Measure this machine, and Kith on it against its budgets.",
     discussion: """
       Measures the disk of a temporary directory (TMPDIR). Status 1 if a figure misses its budget.
-      """,
-    subcommands: [CurvesCommand.self])
+      """)
 
   @Flag(help: "Print JSON.")
   var json = false
