@@ -42,10 +42,11 @@ extension Simulation {
       return giveUp(device)
     }
     // A clock further ahead than this heals; data less far ahead is accepted in time. A device
-    // whose disk fails may have healed only in memory, and goes back to the clock on disk.
-    let inMemory = device.replica?.hybridClock.milliseconds ?? 0
-    let latest = max(inMemory, device.disk.durable.clock.milliseconds)
-    let ahead = min(Int64(latest) - trueMilliseconds, 610_000)
+    // whose disk fails may have healed only in memory, and goes back to the clock on disk; one whose
+    // process ended goes on with what it wrote, and may have sent it before it was synced.
+    let onDisk = max(device.disk.durable.clock, device.disk.written.clock)
+    let latest = max(onDisk, device.replica?.hybridClock ?? .zero)
+    let ahead = min(Int64(latest.milliseconds) - trueMilliseconds, 610_000)
     if ahead > 0 { clockExcess = max(clockExcess, UInt64(ahead) * 1_000) }
     for store in stores { device.opened[store] = policy() }
     guard device.isRunning else {
