@@ -192,10 +192,12 @@ package enum Limits {
   /// Pieces of an object.
   static let objectPieces = 1_024
   static let objectMessages = 4_096
-  /// Boxes in an object: for each member, and the recovery key.
-  static let objectBoxes = MembershipLimits.certificates + 1
+  /// Boxes in an object: for the first device, each certified one, and the recovery key.
+  static let objectBoxes = MembershipLimits.certificates + 2
   /// Bytes of objects that were read and wait in memory.
   static let waitingObjectBytes = 16 << 20
+  /// Bytes of the bodies that are noted of a carrier's objects.
+  static let objectBodyBytes = 32 << 20
   /// Pending parts of a store, when it is computed what objects bring: those above a vector that no
   /// object brings yet.
   static let pendingParts = 1_024

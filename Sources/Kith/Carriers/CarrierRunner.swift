@@ -1,3 +1,4 @@
+internal import Glibc
 internal import KithCore
 internal import Synchronization
 
@@ -173,15 +174,23 @@ struct CarrierWorker: Sendable {
       let bytes = try await storage.get(
         name.description, from: place, limit: Limits.objectBytes)
       engine.metrics.carrierBytesGot.increment(by: bytes?.count ?? 0)
-      var opened: OpenedObject?
-      if let bytes { opened = await dispatcher.open(bytes, named: name, by: opener) }
-      engine.input(.carrier(id, .got(name, opened)))
+      await receive(name, bytes, by: opener)
       return nil
     } catch {
       guard error.code == .tooMuch else { return error }
       // It is larger than any object of ours.
-      engine.input(.carrier(id, .got(name, await dispatcher.open([], named: name, by: opener))))
+      await receive(name, [], by: opener)
       return nil
+    }
+  }
+
+  /// Opens an object and hands it to the core. `bytes` is nil if it is gone.
+  private func receive(_ name: ObjectName, _ bytes: [UInt8]?, by opener: ObjectOpener) async {
+    await dispatcher.inTurn {
+      let object = bytes.map { opener.open($0, named: name) }
+      let start = ContinuousClock.now
+      engine.input(.carrier(id, .got(name, object)))
+      return ContinuousClock.now - start
     }
   }
 
@@ -210,14 +219,20 @@ final class CarrierDispatcher: Sendable {
   }
 
   private let state = Mutex(State())
-  /// Objects of all carriers are opened one after the other, so that together they keep one core
-  /// busy.
-  private let opening = Mutex(())
+  private let turn = Mutex(())
 
-  /// Opens an object on a thread of its own: trying its keys may take long.
-  func open(_ bytes: [UInt8], named name: ObjectName, by opener: ObjectOpener) async -> OpenedObject
-  {
-    await BlockingThread.run { self.opening.withLock { _ in opener.open(bytes, named: name) } }
+  /// Opens an object and hands it to the core, both of which may take long: on a thread of its own,
+  /// and for all carriers one after the other, so that together they keep at most one core busy.
+  /// `body` returns how long the core was held. As long it is left to others, as with a session
+  /// over its share.
+  func inTurn(_ body: @escaping @Sendable () -> Duration) async {
+    await BlockingThread.run {
+      self.turn.withLock { _ in
+        let held = body()
+        let microseconds = min(held, .seconds(1)) / .microseconds(1)
+        if held > .nanoseconds(SessionShares.sliceNanoseconds) { usleep(UInt32(microseconds)) }
+      }
+    }
   }
 
   /// The orders for a carrier, until ``close(_:)``. The core gives one at a time.

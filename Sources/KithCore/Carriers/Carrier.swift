@@ -66,6 +66,7 @@ struct Carrier: Sendable {
   /// The shell uses it from now on; it answers no earlier order.
   mutating func attach(shortestMilliseconds: UInt64, at now: UInt64) {
     phase = .idle
+    boundWaiting()
     isStopping = false
     schedule = CarrierSchedule(shortestMilliseconds: shortestMilliseconds, at: now)
   }
@@ -200,14 +201,13 @@ struct Carrier: Sendable {
 
   /// Returns the next object or part that can be applied. Each part is applied by itself.
   mutating func nextOpened(_ reader: CarrierReader) -> Next {
-    let sorted = waiting.sorted {
-      ($0.value.body.clock, $0.key) < ($1.value.body.clock, $1.key)
-    }
-    for (name, object) in sorted {
+    for (name, object) in waitingInOrder {
       switch reader.judge(object.body, published: object.published) {
       case .waits, .foreign: continue
       case .void:
-        markTaken(name, object, without: Set(object.body.parts.map(\.store)))
+        // Only its author counts, by which it is deleted.
+        let body = object.body
+        markTaken(name, ObjectBody(by: body.author, at: body.clock, under: body.epoch), without: [])
         continue
       case .ready: break
       }
@@ -221,17 +221,20 @@ struct Carrier: Sendable {
         let isComplete = !pieces.contains { $0.without.contains(part.store) }
         return .part(name, part, object, isComplete: isComplete)
       }
-      if left.isEmpty { markTaken(name, object, without: object.without) }
+      if left.isEmpty {
+        let body = object.body.bounded(by: object.content, with: pieces.map(\.body))
+        markTaken(name, reader.withoutStrangers(body), without: object.without)
+      }
     }
     return .none
   }
 
+  /// If the notes of objects would become too large, it counts as one of an unknown epoch.
   private mutating func markTaken(
-    _ name: ObjectName, _ object: Waiting, without: Set<StoreIdentifier>
+    _ name: ObjectName, _ body: ObjectBody, without: Set<StoreIdentifier>
   ) {
-    let pieces = objects.pieces(of: object.body) ?? []
-    objects[name]?.state = .taken(
-      object.body.bounded(by: object.content, with: pieces.map(\.body)), without: without)
+    let fits = objects.bodyBytes + body.sizeBound <= Limits.objectBodyBytes
+    objects[name]?.state = fits ? .taken(body, without: without) : .foreign(isDue: false)
     waiting[name] = nil
     hasNews = true
   }
@@ -248,21 +251,26 @@ struct Carrier: Sendable {
     if conditions != reader.conditions { conditions = nil }
   }
 
-  /// All requested objects have come. Keeps those that cannot be applied yet, up to a limit of
-  /// memory.
+  /// All requested objects have come. Keeps those that cannot be applied yet.
   private mutating func trimWaiting(_ reader: CarrierReader) {
+    for (name, object) in waiting {
+      guard reader.judge(object.body, published: object.published) == .foreign else { continue }
+      objects[name]?.state = .foreign(isDue: false)
+      waiting[name] = nil
+    }
+    boundWaiting()
+  }
+
+  private mutating func boundWaiting() {
     var bytes = 0
-    for (name, object) in waiting.sorted(by: {
-      ($0.value.body.clock, $0.key) < ($1.value.body.clock, $1.key)
-    }) {
-      if reader.judge(object.body, published: object.published) == .foreign {
-        objects[name]?.state = .foreign(isDue: false)
-        waiting[name] = nil
-        continue
-      }
+    for (name, _) in waitingInOrder {
       bytes += objects[name]?.bytes ?? 0
       if bytes > Limits.waitingObjectBytes { waiting[name] = nil }
     }
+  }
+
+  private var waitingInOrder: [(key: ObjectName, value: Waiting)] {
+    waiting.sorted { ($0.value.body.clock, $0.key) < ($1.value.body.clock, $1.key) }
   }
 
   // MARK: Deleting
@@ -364,6 +372,7 @@ struct Carrier: Sendable {
   mutating func fail(retryAfter: UInt64?, at now: UInt64) {
     if case .deleting = phase { deletesLast = true }
     phase = .idle
+    boundWaiting()
     hasNews = false
     schedule?.fail(retryAfter: retryAfter, at: now)
   }

@@ -5,6 +5,8 @@ internal import KithCrypto
 struct CarrierObjects: Sendable {
   private(set) var known: [ObjectName: KnownObject] = [:]
   private var unsaved: Set<ObjectName> = []
+  /// Of all bodies.
+  private(set) var bodyBytes = 0
   /// Objects that vanished although others do not bring what they brought.
   private(set) var vanished = 0
 
@@ -12,7 +14,7 @@ struct CarrierObjects: Sendable {
     get { known[name] }
     set {
       guard known[name] != newValue else { return }
-      known[name] = newValue
+      note(name, newValue)
       unsaved.insert(name)
     }
   }
@@ -24,11 +26,16 @@ struct CarrierObjects: Sendable {
     self[name]?.state = .taken(body, without: without)
   }
 
-  mutating func restore(_ name: ObjectName, _ object: KnownObject) { known[name] = object }
+  mutating func restore(_ name: ObjectName, _ object: KnownObject) { note(name, object) }
 
   mutating func forgetAll() {
     unsaved.formUnion(known.keys)
-    known = [:]
+    (known, bodyBytes) = ([:], 0)
+  }
+
+  private mutating func note(_ name: ObjectName, _ object: KnownObject?) {
+    bodyBytes += (object?.body?.sizeBound ?? 0) - (known[name]?.body?.sizeBound ?? 0)
+    known[name] = object
   }
 
   /// The mutations that store what changed.
@@ -55,6 +62,9 @@ struct CarrierObjects: Sendable {
         // It was being written.
         self[name]?.bytes = listing[name] ?? 0
         self[name]?.missingSince = nil
+      } else if object.body == nil {
+        // Nothing is lost with it, and names that come and go would fill the memory.
+        self[name] = nil
       } else if let since = object.missingSince {
         guard Self.isPast(Limits.carrierHourMilliseconds, since, now) else { continue }
         if let body = object.body, isCounting(body, reader), !body.isPiece { gone.append(body) }

@@ -68,6 +68,12 @@ struct ObjectBody: Hashable, Sendable {
     Rank(level: level, clock: clock, author: author, name: name)
   }
 
+  /// More bytes than it takes without change sets and records.
+  var sizeBound: Int {
+    parts.reduce(256) { $0 + $1.have.sizeBound + 64 * $1.above.count }
+      + words.reduce(0) { $0 + $1.sizeBound } + ObjectName.byteCount * pieces.count
+  }
+
   /// Whether it says more of a chain than was received. If the chain and the object are this device's
   /// own, its directory was restored or copied.
   func saysMore(of chain: ChainID, than received: (StoreIdentifier) -> UInt64) -> Bool {

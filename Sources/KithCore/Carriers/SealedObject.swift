@@ -101,7 +101,8 @@ package struct OpenedObject: Sendable {
   enum Content {
     /// It does not open, or its signature is wrong.
     case unreadable
-    /// It is sealed under an epoch that this device cannot open.
+    /// It is sealed under an epoch that this device cannot open, or with the newest key in a form
+    /// that it does not know: of a later version.
     case foreign
     case opened(ObjectBody, [InboundMessage])
   }
@@ -115,8 +116,12 @@ package struct ObjectOpener: Sendable {
   /// Nil: this device lacks the genesis record, and uses no carrier.
   let carrierKeys: CarrierKeys?
   let keys: DeviceKeys
+  /// The newest comes first.
   let epochs: [EpochKeys]
+  let entries: EntryOpener
 
+  /// Opens its entries, too.
+  ///
   /// - Complexity: O(*n*) in the bytes, a signature check for the object and each change set, and
   ///   under an unknown epoch a trial for each box.
   package func open(
@@ -134,14 +139,25 @@ package struct ObjectOpener: Sendable {
     guard let epoch = epochs.first(where: { $0.id == outer.epoch }) ?? opened(outer) else {
       return .foreign
     }
-    guard let (body, signature) = SealedObject.openInner(outer.inner, under: epoch),
+    guard let (body, signature) = SealedObject.openInner(outer.inner, under: epoch) else {
+      return .unreadable
+    }
+    guard
       let decoded = ObjectBody.decode(
-        body, account: account, epoch: epoch.id, concurrently: repeater),
+        body, account: account, epoch: epoch.id, concurrently: repeater)
+    else { return epoch.id == epochs.first?.id ? .foreign : .unreadable }
+    guard
       decoded.body.author.isValid(
         signature,
         for: SealedObject.signedBytes(body, name, epoch.id, account, outer.boxes))
     else { return .unreadable }
-    return .opened(decoded.body, decoded.content)
+    return .opened(
+      decoded.body,
+      decoded.content.map { message in
+        var message = message
+        message.open(with: entries)
+        return message
+      })
   }
 
   /// Its records tell the epoch's generation.

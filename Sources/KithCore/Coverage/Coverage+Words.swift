@@ -82,10 +82,19 @@ extension Coverage {
         for store in peer.extents.keys { recount(store, from: peer) }
       }
     }
+    forgetInvented(beside: word)
     for (store, said) in word.content.stores {
       known[word.device]?.stores[store, default: Extent()].isBelow = said.isBelow
     }
     match(word)
+  }
+
+  /// Forgets stores that only earlier words of the device named: a word can name any.
+  private mutating func forgetInvented(beside word: Word) {
+    guard let stores = known[word.device]?.stores else { return }
+    known[word.device]?.stores = stores.filter { store, extent in
+      own[store] != nil || word.content.stores[store] != nil || !extent.vector.isEmpty
+    }
   }
 
   /// Believes what a kept word says of stores that this device has, as far as this device covers it:

@@ -31,7 +31,7 @@ struct BatchAssembly {
       for checked in part.changeSets { collect(checked, into: &batch, within: bounds) }
     } else {
       // Later parts do not count without this one.
-      taint.isOfAllChains = true
+      taint.addAll()
     }
     if part.hasMore {
       self.batch = batch
@@ -52,20 +52,20 @@ struct BatchAssembly {
         // Above a piece's bytes, which honest batches have at most, judging opens the rest.
         let mayBeOpen = bytes + bounds.elsewhereBytes <= Limits.pieceBytes
         batch.changeSets.append(mayBeOpen ? changeSet : changeSet.sealed)
-        if author != bounds.own { weights.add(changeSet.weight, of: author) }
+        weights.add(changeSet.weight, of: author)
       case .drop: break
       case .cannotJudge:
-        taint.chains.insert(changeSet.header.chain)
+        taint.add([changeSet.header.chain])
         taint.isUnjudged = true
       case .tooMuch:
-        taint.chains.insert(changeSet.header.chain)
-        taint.overLimit.insert(author)
+        taint.add([changeSet.header.chain])
+        if author != bounds.own { taint.overLimit.insert(author) }
       }
     case .unsound(let chain):
       taint.rejected += 1
-      taint.chains.insert(chain)
+      taint.add([chain])
     case .unknownFormat(let chain):
-      taint.chains.insert(chain)
+      taint.add([chain])
       taint.isUnjudged = true
     }
   }
@@ -92,11 +92,14 @@ struct BatchBounds {
 
   func judge(_ changeSet: ChangeSet, beside weights: AuthorWeights) -> Judgement {
     let author = changeSet.reference.device
-    guard author != own else { return .keep }
-    guard !roster.isRevoked(author) else { return .drop }
-    guard roster.isMember(author) else { return .cannotJudge }
+    if author != own {
+      guard !roster.isRevoked(author) else { return .drop }
+      guard roster.isMember(author) else { return .cannotJudge }
+    }
+    // Of its own, a restored device takes all that others may have kept.
+    let bytes = author == own ? Limits.authorBytes : authorBytes
     let fits =
-      weights[author] + changeSet.weight <= authorBytes
+      weights[author] + changeSet.weight <= bytes
       && elsewhereBytes + weights.total + changeSet.weight <= Limits.authorsBytes
     return fits ? .keep : .tooMuch
   }
@@ -105,8 +108,8 @@ struct BatchBounds {
 /// Chains of a batch that do not count: a part was rejected or cannot be judged yet.
 struct Taint {
   /// Whether no chain counts: a part was dropped unread, or too many chains are tainted.
-  var isOfAllChains = false
-  var chains: Set<ChainID> = []
+  private(set) var isOfAllChains = false
+  private(set) var chains: Set<ChainID> = []
   var rejected = 0
   var isUnjudged = false
   /// Authors over their limit.
@@ -116,10 +119,16 @@ struct Taint {
 
   /// Adds an answer's earlier taint, without the rejections and excess already reported.
   mutating func follow(_ earlier: Taint) {
-    isOfAllChains = isOfAllChains || earlier.isOfAllChains
-    chains.formUnion(earlier.chains)
-    // A peer may send pieces without end.
-    if chains.count > Limits.taintedChains { (isOfAllChains, chains) = (true, []) }
+    earlier.isOfAllChains ? addAll() : add(earlier.chains)
     isUnjudged = isUnjudged || earlier.isUnjudged
   }
+
+  /// Adds chains; all count as tainted above a limit, because a peer may name chains without end.
+  mutating func add(_ more: Set<ChainID>) {
+    guard !isOfAllChains else { return }
+    chains.formUnion(more)
+    if chains.count > Limits.taintedChains { addAll() }
+  }
+
+  mutating func addAll() { (isOfAllChains, chains) = (true, []) }
 }

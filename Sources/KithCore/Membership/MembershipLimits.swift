@@ -12,8 +12,11 @@ package enum MembershipLimits {
   package static let lockboxes = 4_096
   /// Renames of a roster.
   package static let renames = 512
-  /// Records of unknown kinds of a roster.
-  package static let unknownRecords = 32
+  /// Records of unknown kinds of a roster: all that later versions can add, since a device that does
+  /// not know them chooses the same ones.
+  package static let unknownRecords = 512
+  /// Bytes of a body of an unknown kind.
+  package static let unknownBodyBytes = 1 << 10
   /// Records that only revoked devices signed get one in so many places of the four kinds above.
   static let shareOfRevoked = 4
   /// All records of a roster: those above, and the genesis.

@@ -73,6 +73,9 @@ package struct Record: Hashable, Sendable {
   /// Of several signatures of one signer, keeps the smallest.
   init(body: [UInt8], signatures: [RecordSignature]) throws(RecordError) {
     kind = try RecordBody.decode(body)
+    if kind == .unknown, body.count > MembershipLimits.unknownBodyBytes {
+      throw .tooLarge(bytes: body.count, limit: MembershipLimits.unknownBodyBytes)
+    }
     id = Blake2b.digest256(body)
     self.body = body
     self.signatures = Self.canonical(signatures)

@@ -4,7 +4,8 @@ internal import KithCrypto
 extension Replica {
   package var objectOpener: ObjectOpener {
     ObjectOpener(
-      account: account, carrierKeys: carrierKeys, keys: keys, epochs: keyring.newestFirst)
+      account: account, carrierKeys: carrierKeys, keys: keys, epochs: keyring.newestFirst,
+      entries: entryOpener)
   }
 
   /// Nil: this device lacks the genesis record, and uses no carrier.

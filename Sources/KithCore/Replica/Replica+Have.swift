@@ -105,6 +105,8 @@ extension Replica {
   mutating func createStores(_ theirs: [StoreHave]) {
     var created: [StoreIdentifier] = []
     for store in theirs where stores[store.store] == nil && stores.count < Limits.stores {
+      // Of a later version, which permits more.
+      guard store.policy.isWithinBounds else { continue }
       create(store.store, policy: store.policy)
       created.append(store.store)
     }

@@ -173,7 +173,7 @@ extension Replica {
 
   /// Nil if this device cannot publish now.
   private mutating func sealer(for identifier: StoreIdentifier) -> Sealer? {
-    guard let epoch = keyring.current, let chain = ownChain,
+    guard timeKeeper.mayPublish, let epoch = keyring.current, let chain = ownChain,
       let certificate = roster.certificate(of: keys.id),
       let box = members.keyring.sharedBox(epoch: epoch.id, author: certificate)
     else { return nil }

@@ -58,7 +58,7 @@ extension StoreReplica {
       // A peer that does not know a revocation yet may lack entries that the revoked device's
       // replaced. Once it has carried those over, it sends all again.
       if batch.covers.contains(where: { judge.roster.isRevoked($0.chain.device) }) {
-        applied.taint.isOfAllChains = true
+        applied.taint.addAll()
       }
       if let earlier { applied.taint.follow(earlier.taint) }
     }
@@ -105,14 +105,14 @@ extension StoreReplica {
     guard !isKnown || !isCovered || repairing || log.hasLost else { return }
     switch self.judge(changeSet, by: judge, &keyring) {
     case .notYet:
-      applied.taint.chains.insert(chain)
+      applied.taint.add([chain])
       applied.taint.isUnjudged = true
     case .void: break
     case .misdirected:
-      applied.taint.chains.insert(chain)
+      applied.taint.add([chain])
       applied.misdirected[chain.device, default: 0] += 1
     case .tooMuch:
-      applied.taint.chains.insert(chain)
+      applied.taint.add([chain])
       applied.taint.overLimit.insert(chain.device)
     case .judged(let opened) where isKnown:
       repair(changeSet, opened, noting: &applied)

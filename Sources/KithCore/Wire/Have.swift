@@ -156,11 +156,12 @@ package struct Have: Hashable, Sendable {
 
 extension StoreHave {
   /// More bytes than it takes in a message.
-  fileprivate var sizeBound: Int { 512 + 64 * vector.count }
+  var sizeBound: Int { 512 + 64 * vector.count }
 
   fileprivate var withoutVector: StoreHave {
-    StoreHave(
-      store: store, vector: [:], digest: nil, policy: policy)
+    var have = StoreHave(store: store, vector: [:], digest: nil, policy: policy)
+    have.isBelow = isBelow
+    return have
   }
 
   fileprivate init?(_ wire: WireStoreHave) {
@@ -206,13 +207,13 @@ extension WireVectorEntry {
 
 extension Policy {
   fileprivate init?(_ wire: WirePolicy) {
+    // A later version may permit more than this one.
     guard let totalBytes = Int(exactly: wire.totalBytes),
       let valueBytes = Int(exactly: wire.valueBytes)
     else { return nil }
     self.init(
       totalBytes: totalBytes, keys: Int(wire.keys), keyBytes: Int(wire.keyBytes),
       valueBytes: valueBytes)
-    guard isWithinBounds else { return nil }
   }
 }
 

@@ -155,8 +155,9 @@ package struct WordGroup: Hashable, Sendable {
 
   private init(content: WordContent) { self.content = content }
 
+  /// Nil if malformed, also if nobody says it.
   init?(_ wire: WireWords) {
-    guard let content = WordContent([UInt8](wire.content)) else { return nil }
+    guard !wire.said.isEmpty, let content = WordContent([UInt8](wire.content)) else { return nil }
     self.content = content
     for said in wire.said {
       guard said.number <= Word.lastNumber, let signature = try? Signature(said.signature) else {

@@ -129,6 +129,21 @@ struct CarrierObjectsTests {
     #expect(objects[name] == nil)
   }
 
+  /// A former member still makes names, and may show others in each listing of a shared folder.
+  @Test(
+    arguments: [.unread, .unreadable(since: 5), .foreign(isDue: false)] as [KnownObject.State])
+  mutating func `an object that brought nothing is forgotten with its listing`(
+    state: KnownObject.State
+  ) {
+    let name = fixture.name()
+    var objects = CarrierObjects()
+    objects[name] = fixture.object(state)
+    objects.compare(with: [name: 4_097], fixture.reader([:], at: start))
+    #expect(objects[name]?.bytes == 4_097)
+    objects.compare(with: [:], fixture.reader([:], at: start))
+    #expect(objects[name] == nil)
+  }
+
   @Test mutating func `names of strangers are not noted`() {
     var objects = CarrierObjects()
     let (name, strange) = (fixture.name(), ObjectName(Digest128 { _ in }))

@@ -319,26 +319,91 @@ struct CarrierTests {
     _ = carrier.nextGets(reader)
     // No header is inside, so a sequence counts up to what the object is above.
     let bounded = bodies.map { $0.bounded(by: [], with: []) }
+    let void = ObjectBody(by: bodies[2].author, at: bodies[2].clock, under: bodies[2].epoch)
     let states = names.map { carrier.objects[$0]?.state }
     #expect(
       states == [
         .taken(bounded[0], without: []), .taken(bounded[1], without: []),
-        .taken(bounded[2], without: [fixture.store]), .unread, .foreign(isDue: false), .unread,
+        .taken(void, without: []), .unread, .foreign(isDue: false), .unread,
         .unreadable(since: now), .unreadable(since: 5),
       ])
     #expect(Array(carrier.waiting.keys) == [names[3]])
     #expect(names.filter { carrier.objects[$0]?.missingSince == now } == [names[5]])
   }
 
-  @Test func `only so many bytes of objects wait`() {
+  @Test(arguments: ["goes on", "fails", "begins anew"])
+  func `only so many bytes of objects wait`(turn: String) {
     let names = names(5)
     var carrier = listed(names, names.map { _ in fixture.object(bytes: 5 << 20) })
     #expect(carrier.nextGets(reader()).count == 5)
     let body = fixture.body(above: [theirs: 9], through: [theirs: 12])
     for name in names { _ = carrier.got(name, reader(), .opened(body, [])) }
     _ = carrier.nextOpened(reader())
-    _ = carrier.nextGets(reader())
+    switch turn {
+    case "fails": carrier.fail(retryAfter: nil, at: now)
+    case "begins anew": carrier.attach(shortestMilliseconds: 5_000, at: now)
+    default: _ = carrier.nextGets(reader())
+    }
     #expect(carrier.waiting.keys.sorted() == Array(names[..<3]))
+  }
+
+  /// They are kept and stored, and a member can put any number. Of a body only what may count is
+  /// noted.
+  @Test func `only so many bytes of bodies are noted`() {
+    let refused = deviceKeys(5).id
+    let above = (0..<65_536 as Range<UInt64>).map {
+      (ChainID(device: refused, incarnation: Incarnation(rawValue: $0)), UInt64(1))
+    }
+    let reader = fixture.reader([mine: 3], at: now, refused: [refused])
+    let names = names(9)
+    var carrier = listed(names, names.map { _ in fixture.object() })
+    _ = carrier.nextGets(reader)
+    let body = fixture.body(above: Dictionary(above) { old, _ in old }, through: [:])
+    for name in names { _ = carrier.got(name, reader, .opened(body, [])) }
+    apply(&carrier, reader)
+    let fitting = Limits.objectBodyBytes / body.sizeBound
+    for (index, name) in names.enumerated() {
+      #expect((carrier.objects[name]?.body != nil) == (index < fitting))
+    }
+    #expect(carrier.objects[names[8]]?.state == .foreign(isDue: false))
+    // One that goes makes room.
+    for name in names { carrier.objects[name] = nil }
+    #expect(carrier.objects.bodyBytes == 0)
+  }
+
+  @Test func `words of strangers, and what a revoked device put, are not noted`() throws {
+    let names = names(2)
+    var carrier = listed(names, names.map { _ in fixture.object() })
+    let content = WordContent([
+      fixture.store: WordContent.Store(digest: WordContent.digest(of: [:]))
+    ])
+    let words = [fixture.second, deviceKeys(4)].map {
+      Word(
+        content, version: Word.Version(number: 1, process: 5), account: fixture.account, keys: $0)
+    }
+    var (sound, void) = (
+      fixture.body(through: [:]), fixture.body(by: fixture.revoked, through: [:])
+    )
+    (sound.words, void.words) = (WordGroup.groups(of: words), WordGroup.groups(of: words))
+    _ = carrier.nextGets(reader())
+    for (name, body) in zip(names, [sound, void]) {
+      _ = carrier.got(name, reader(), .opened(body, []))
+    }
+    apply(&carrier, reader())
+    let noted = try names.map { try #require(carrier.objects[$0]?.body) }
+    #expect(Array(noted[0].wordVersions.keys) == [fixture.second.id.shortName])
+    #expect(noted[1].words.isEmpty && noted[1].parts.isEmpty)
+  }
+
+  private func apply(_ carrier: inout Carrier, _ reader: CarrierReader) {
+    while true {
+      switch carrier.nextOpened(reader) {
+      case .none: return
+      case .object: break
+      case .part(let name, let part, _, _):
+        carrier.noteApplied(part, of: name, isWhole: true, reader)
+      }
+    }
   }
 
   /// A reader that lacks one side of a fork may read the other before its vector is the object's.

@@ -86,7 +86,7 @@ struct ObjectTests {
     func opener(_ epochs: [EpochKeys]) -> ObjectOpener {
       ObjectOpener(
         account: fixture.account, carrierKeys: fixture.carrierKeys, keys: fixture.second,
-        epochs: epochs)
+        epochs: epochs, entries: EntryOpener(roster: fixture.roster, keyring: fixture.keyring))
     }
     let member = opener(fixture.keyring.newestFirst)
     #expect(member.open(sealed, named: name).facts?.author == fixture.creator.id)
@@ -98,6 +98,21 @@ struct ObjectTests {
     guard case .foreign = opener([]).open(sealed, named: name).content else {
       throw BrokenFixture()
     }
+    var message = WireMessage()
+    message.batch.store = fixture.store.rawValue
+    message.batch.changeSets = [try fixture.changeSet(1).wire]
+    let full = SealedObject.seal(
+      fixture.body(through: [:]).encoded(with: [message.encodedBytes()]), seal)
+    guard case .opened(_, let content) = member.open(full, named: name).content,
+      case .batch(let batch)? = content.first?.body,
+      case .sound(let changeSet)? = batch.changeSets.first
+    else { throw BrokenFixture() }
+    #expect(changeSet.opened != nil, "the engine's lock is held otherwise")
+    // A later version's may be of another form; under an earlier epoch a former member puts anything.
+    let strange = SealedObject.seal([0xff], seal)
+    guard case .foreign = member.open(strange, named: name).content,
+      case .unreadable = opener([fixture.newest, fixture.epoch]).open(strange, named: name).content
+    else { throw BrokenFixture() }
     // A former member knows the outer layer, and puts other boxes there.
     var outer = try #require(SealedObject.openOuter(sealed, with: fixture.carrierKeys))
     outer.boxes = [[UInt8](repeating: 1, count: SealedSecret.boxBytes)]
@@ -187,7 +202,8 @@ struct DepositTests {
     let sealed = SealedObject.seal(object.body.encoded(with: object.records), object.seal)
     func open(_ keys: DeviceKeys) -> OpenedObject.Content {
       ObjectOpener(
-        account: fixture.account, carrierKeys: fixture.carrierKeys, keys: keys, epochs: []
+        account: fixture.account, carrierKeys: fixture.carrierKeys, keys: keys, epochs: [],
+        entries: EntryOpener(roster: fixture.roster, keyring: fixture.keyring)
       ).open(sealed, named: object.name).content
     }
     for keys in [fixture.creator, fixture.second] {

@@ -197,6 +197,21 @@ import Testing
     #expect(coverage.words.count == 1)
   }
 
+  @Test func `of the stores that a member invents those of its latest word are known`() throws {
+    var coverage = coverage(of: 0, among: 2)
+    cover(9, &coverage)
+    for number in 1...50 as ClosedRange<UInt64> {
+      let invented = try #require(StoreIdentifier("com.example.Invented\(number)"))
+      let said = WordContent.Store(digest: WordContent.digest(of: [chain: 9]))
+      let word = Word(
+        WordContent([store: said, invented: said]),
+        version: Word.Version(number: number, process: 5), account: account, keys: keys[1])
+      #expect(receive([word], &coverage))
+      #expect(coverage.known[keys[1].id]?.stores.count == 2)
+    }
+    #expect(coverage.covers([chain: 9], of: store, keys[1].id))
+  }
+
   // MARK: Left behind
 
   @Test func `a device that does not cover old change sets is reported once as left behind`() {

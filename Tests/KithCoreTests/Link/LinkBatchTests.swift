@@ -88,10 +88,35 @@ import Testing
     let fits = fixture.bounds(
       authorBytes: known.weight, elsewhere: Limits.authorsBytes - known.weight)
     #expect(try taint(known, fits).kept == 1)
-    // This device's own are not counted.
-    let own = BatchBounds(
+  }
+
+  /// A restored device gets back all that others kept of it. A peer can repeat one without end.
+  @Test func `of its own change sets a device takes as many bytes as others may keep`() throws {
+    var fixture = try LinkFixture()
+    let own = try fixture.changeSet(1, bytes: 1 << 20)
+    let bounds = BatchBounds(
       own: fixture.fixture.creator.id, roster: fixture.roster, authorBytes: 0, elsewhereBytes: 0)
-    #expect(try taint(known, own).kept == 1)
+    var assembly = BatchAssembly()
+    for _ in 0..<60 {
+      let part = try fixture.part([own], hasMore: true)
+      let next = assembly.add(part, size: 1 << 20, within: bounds)
+      #expect(isMore(next))
+    }
+    #expect(assembly.weights.total > Limits.authorBytes - 2 << 20)
+    let (batch, taint) = try whole(assembly.add(try fixture.part(), size: 1, within: bounds))
+    #expect(batch.changeSets.reduce(0) { $0 + $1.weight } <= Limits.authorBytes)
+    #expect(taint.contains(fixture.chain()) && taint.overLimit.isEmpty)
+  }
+
+  @Test func `the chains of one batch that may not be counted are bounded`() throws {
+    let fixture = try LinkFixture()
+    var assembly = BatchAssembly()
+    var part = try fixture.part()
+    part.changeSets = (0...UInt64(Limits.taintedChains)).map {
+      .unsound(ChainID(device: deviceKeys(5).id, incarnation: Incarnation(rawValue: $0)))
+    }
+    let (_, taint) = try whole(assembly.add(part, size: 1, within: fixture.bounds()))
+    #expect(taint.isOfAllChains && taint.chains.isEmpty)
   }
 
   @Test func `of a revoked author nothing is kept`() throws {
@@ -157,10 +182,11 @@ import Testing
     var taint = Taint()
     for number in 0..<3 {
       var piece = Taint()
-      piece.chains = Set(
-        (0..<UInt64(Limits.taintedChains)).map {
-          ChainID(device: device, incarnation: Incarnation(rawValue: $0 << 2 | UInt64(number)))
-        })
+      piece.add(
+        Set(
+          (0..<UInt64(Limits.taintedChains)).map {
+            ChainID(device: device, incarnation: Incarnation(rawValue: $0 << 2 | UInt64(number)))
+          }))
       piece.follow(taint)
       #expect(piece.chains.count <= Limits.taintedChains)
       #expect(piece.isOfAllChains == (number > 0))

@@ -66,6 +66,14 @@ struct RecordBodyTests {
     }
   }
 
+  /// A roster has space for many small ones.
+  @Test func `a body of an unknown kind is at most 1,024 bytes`() {
+    for (count, isRecord) in [(1_020, true), (1_021, false)] {
+      let body = [0x9a, 0x06] + Self.varint(count) + [UInt8](repeating: 0, count: count)
+      #expect(self.isRecord(body) == isRecord)
+    }
+  }
+
   @Test func `a body of an unknown kind may be anything`() {
     for body in [[], [0x9a, 0x06, 0x01, 0x00], [0x9a, 0x06, 0x81, 0x00, 0x00]] as [[UInt8]] {
       #expect(isRecord(body))

@@ -31,6 +31,26 @@ import Testing
     world.checkConvergence("out of bounds")
   }
 
+  /// A later version may permit more; a session with it goes on.
+  @Test func `a store with larger limits than any is left out alone`() throws {
+    let world = try TestWorld(devices: 2, seed: 165)
+    let large = try store(1)
+    var policy = Policy.maximum
+    policy.totalBytes += 1
+    world.devices[0].replica.create(large, policy: policy)
+    world.write([set("k", 1)], on: 0)
+    world.connectAll()
+    world.settle()
+    #expect(world.devices[1].replica.storeIdentifiers == [TestWorld.store])
+    #expect(world.text("k", on: 1) == 1)
+    // It has its own limits for it, too.
+    world.perform(.open(large, .standard), on: 1)
+    world.advance(milliseconds: 31_000)
+    world.settle()
+    #expect(
+      world.devices[1].reports.contains { if case .policyMismatch = $0 { true } else { false } })
+  }
+
   @Test func `a store more than a have may list had every peer close`() throws {
     let world = try TestWorld(devices: 2, seed: 161)
     for number in 1..<Limits.stores { world.perform(.open(try store(number), .standard), on: 0) }

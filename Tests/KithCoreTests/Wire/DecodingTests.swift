@@ -182,12 +182,13 @@ import Testing
     func refuses(_ name: String, _ alter: (inout WireHave) -> Void) {
       #expect(!sample.isTaken { alter(&$0.have) }, "\(name)")
     }
+    refuses("words that nobody says") { $0.words[0].said = [] }
     refuses("stores in another order") { $0.stores.reverse() }
     refuses("a store twice") { $0.stores[1].store = "a" }
     refuses("a store that is none") { $0.stores[0].store = "\n" }
     refuses("a digest of 31 bytes") { $0.stores[0].digest.removeLast() }
     refuses("a digest of words of 15 bytes") { $0.wordsDigest.removeLast() }
-    refuses("a policy beyond the largest") { $0.stores[0].policy.keys = 65_537 }
+    refuses("a policy of 2^63 bytes") { $0.stores[0].policy.totalBytes = 1 << 63 }
     refuses("a vector in another order") { $0.stores[0].vector.reverse() }
     refuses("a chain twice") { $0.stores[0].vector[1] = $0.stores[0].vector[0] }
     refuses("sequence 0") { $0.stores[0].vector[0].sequence = 0 }
@@ -207,6 +208,29 @@ import Testing
     refusesContent("digest") { $0.stores[0].digest.removeLast() }
     refusesContent("order of chains") { $0.stores[0].latest.reverse() }
     refusesContent("sequence") { $0.stores[0].latest[0].sequence = 0 }
+  }
+
+  /// The last message of a `Have` in parts names all stores, and comes after their vectors.
+  @Test func `each message of a large Have says who is below the horizon`() throws {
+    let account = try Fixture().account
+    let vector = (0..<4_096 as Range<UInt64>).map {
+      (ChainID(device: deviceKeys(1).id, incarnation: Incarnation(rawValue: $0)), UInt64(1))
+    }
+    let stores = try ["a", "b", "c", "d", "e"].map { name in
+      var have = StoreHave(
+        store: try #require(StoreIdentifier(name)), vector: Dictionary(vector) { old, _ in old },
+        digest: nil, policy: .standard)
+      have.isBelow = name == "b"
+      return have
+    }
+    let messages = Have(number: 1, isWhole: true, listsAll: true, stores: stores).messages()
+    #expect(messages.count > 2)
+    for message in messages {
+      guard case .have(let have)? = InboundMessage(decoding: message, account: account)?.body else {
+        throw BrokenFixture()
+      }
+      #expect(have.stores.allSatisfy { $0.isBelow == ($0.store.rawValue == "b") })
+    }
   }
 
   @Test func `any wrong field makes addresses malformed`() throws {

@@ -284,7 +284,8 @@ import Testing
         try String(SealedObject.paddedSize(size)) == pages.text(title, "size of \(text) bytes"))
     }
     let opener = ObjectOpener(
-      account: account, carrierKeys: carrierKeys, keys: laptop, epochs: [epoch])
+      account: account, carrierKeys: carrierKeys, keys: laptop, epochs: [epoch],
+      entries: EntryOpener(roster: Roster(account: account), keyring: Keyring()))
     guard case .opened(let opened, _) = opener.open(object, named: name).content else {
       Issue.record("the object does not open")
       return

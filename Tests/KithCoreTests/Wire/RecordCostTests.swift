@@ -117,7 +117,8 @@ struct RecordCostTests {
     }
     for number in 0..<MembershipLimits.unknownRecords {
       // Of a kind with the number 99.
-      let content = [UInt8](repeating: UInt8(number), count: MembershipLimits.bodyBytes - 4)
+      let content = [UInt8](
+        repeating: UInt8(truncatingIfNeeded: number), count: MembershipLimits.unknownBodyBytes - 4)
       let length = [UInt8(content.count & 0x7f) | 0x80, UInt8(content.count >> 7)]
       records.append(try record([0x9a, 0x06] + length + content))
     }

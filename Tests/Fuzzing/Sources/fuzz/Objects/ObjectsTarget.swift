@@ -13,7 +13,8 @@ private struct Reading {
 
   static let opener = ObjectOpener(
     account: FuzzAccount.shared.id, carrierKeys: carrierKeys, keys: FuzzAccount.shared.devices[0],
-    epochs: [epochs[0]])
+    epochs: [epochs[0]],
+    entries: EntryOpener(roster: Roster(account: FuzzAccount.shared.id), keyring: Keyring()))
 
   static let name: ObjectName = {
     var entropy = SeededEntropy(seed: 710)
