@@ -19,12 +19,24 @@ package struct TokenBucket: Sendable {
 
   /// Takes all tokens or none. A time that goes back adds none.
   package mutating func take(_ tokens: Int = 1, at now: UInt64) -> Bool {
-    let passed = now - min(filledAt ?? now, now)
-    filledAt = now
-    let full = most * milliseconds
-    level = passed < UInt64(milliseconds) ? min(full, level + Int(passed) * most) : full
+    fill(at: now)
     guard tokens <= most, tokens * milliseconds <= level else { return false }
     level -= tokens * milliseconds
     return true
+  }
+
+  /// Takes tokens, also those that are still to come. Returns how long nothing more may be taken.
+  package mutating func borrow(_ tokens: Int, at now: UInt64) -> UInt64 {
+    fill(at: now)
+    level -= min(tokens, most) * milliseconds
+    return UInt64((max(0, -level) + most - 1) / most)
+  }
+
+  private mutating func fill(at now: UInt64) {
+    let passed = now - min(filledAt ?? now, now)
+    filledAt = now
+    let full = most * milliseconds
+    // A debt is at most a few messages.
+    level = passed < UInt64(milliseconds) ? min(full, level + Int(passed) * most) : full
   }
 }

@@ -71,7 +71,10 @@ final class Engine: Sendable {
   /// later.
   func input(_ input: Input) {
     perform(drainsHere: false, cause: input.cause) { state, effects in
-      if case .disconnected(let session) = input { state.pauses[session] = nil }
+      if case .disconnected(let session) = input {
+        state.pauses[session] = nil
+        state.records[session] = nil
+      }
       effects = (try? state.handle(input, at: clock())) ?? []
     }
   }
@@ -80,12 +83,12 @@ final class Engine: Sendable {
   /// thread drains. Work that a session caused is charged to its device.
   func perform<Value: Sendable, Failure: Error>(
     drainsHere: Bool, origin: WriteOrigin = .owner,
-    cause: (session: SessionID, hasRecords: Bool)? = nil,
+    cause: (session: SessionID, recordCost: Int)? = nil,
     _ body: (_ state: inout EngineState, _ effects: inout [Effect]) throws(Failure) -> Value
   ) throws(Failure) -> Value {
     var later: [() -> Void] = []
     let (result, drainer) = state.withLock { state -> (Result<Value, Failure>, Drainer) in
-      let before = cause.map { state.beginWork(of: $0.session, hasRecords: $0.hasRecords) }
+      let before = cause.map { state.beginWork(of: $0.session, recordCost: $0.recordCost) }
       var effects: [Effect] = []
       let result = Result { () throws(Failure) in try body(&state, &effects) }
       later = state.show(effects, origin: origin, reporting: report)
@@ -138,6 +141,8 @@ struct EngineState {
   /// The weight of the effects in the outbox that sessions caused.
   var queuedBytes = 0
   var pauses: [SessionID: SessionPause] = [:]
+  /// The bytes of records that sessions may still bring at once.
+  var records: [SessionID: TokenBucket] = [:]
   var shares = SessionShares()
   /// Whether ``Engine/close()`` waits for the current drainer.
   var isDrainAwaited = false

@@ -14,7 +14,7 @@ extension Engine {
     let session: SessionID
     /// Nil if it was no proven member yet.
     let device: DeviceID?
-    let hasRecords: Bool
+    let recordCost: Int
     let nanoseconds: UInt64
     let outboxBytes: Int
   }
@@ -28,9 +28,11 @@ extension Engine {
     state.queuedBytes += added
     let device = work.device ?? state.shell.replica.device(of: session)
     let branch = device.map(state.shell.replica.roster.branch(of:))
+    let debt = state.records[session, default: .ofRecords].borrow(work.recordCost, at: now)
     let held = DispatchTime.now().uptimeNanoseconds - work.nanoseconds
-    let verdict = state.shares.count(held, of: branch, withRecords: work.hasRecords, at: now)
+    let verdict = state.shares.count(held, of: branch, withRecords: work.recordCost > 0, at: now)
     guard state.isRunning else { return nil }
+    if debt > 0 { state.pause(session, until: now + debt) }
     let isFull =
       state.queuedBytes > Self.sessionPauseBytes
       || state.shell.outboxBytes > Self.pauseBytes && added > 0
@@ -43,9 +45,9 @@ extension Engine {
 }
 
 extension EngineState {
-  func beginWork(of session: SessionID, hasRecords: Bool) -> Engine.SessionWork {
+  func beginWork(of session: SessionID, recordCost: Int) -> Engine.SessionWork {
     Engine.SessionWork(
-      session: session, device: shell.replica.device(of: session), hasRecords: hasRecords,
+      session: session, device: shell.replica.device(of: session), recordCost: recordCost,
       nanoseconds: DispatchTime.now().uptimeNanoseconds, outboxBytes: shell.outboxBytes)
   }
 
@@ -94,14 +96,13 @@ extension EngineState {
 }
 
 extension Input {
-  /// The session whose peer caused the input, and whether that may cause the whole roster to be
-  /// evaluated. Nil for what the host's programs, timers and carriers cause, and for the end of a
+  /// The session whose peer caused the input, and what that counts as records. Nil for what the host's programs, timers and carriers cause, and for the end of a
   /// session, which nothing can make wait.
-  var cause: (session: SessionID, hasRecords: Bool)? {
+  var cause: (session: SessionID, recordCost: Int)? {
     switch self {
-    case .received(let session, let message): (session, message.recordCost > 0)
+    case .received(let session, let message): (session, message.recordCost)
     case .connected(let session, _), .writable(let session, _), .drained(let session):
-      (session, false)
+      (session, 0)
     case .start, .clockStatus, .acceptTime, .keepHistory, .open, .write, .adopt, .flush,
       .takeRefusals, .acceptLoss, .learn, .rename, .revoke, .admit, .join, .forgetAddress,
       .disconnected, .carrier, .tick:

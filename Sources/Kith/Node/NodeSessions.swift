@@ -8,7 +8,6 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
   private struct State {
     var transport: Transport?
     var sessions: Set<SessionID> = []
-    var records: [SessionID: TokenBucket] = [:]
     var port: UInt16 = 0
     var keys: [EpochID: SharedPresharedKey] = [:]
     var strangers = 0
@@ -82,14 +81,6 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
       transport?.close(id, reason: .protocolViolation)
       return
     }
-    let now = engine.clock().monotonicMilliseconds
-    let isAllowed = state.withLock { state in
-      state.records[id, default: .ofRecords].take(inbound.recordCost, at: now)
-    }
-    guard isAllowed else {
-      transport?.close(id, reason: .protocolViolation)
-      return
-    }
     engine.input(.received(id, inbound))
   }
 
@@ -102,10 +93,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
   }
 
   func sessionClosed(_ id: SessionID) {
-    state.withLock { state in
-      state.sessions.remove(id)
-      state.records[id] = nil
-    }
+    state.withLock { _ = $0.sessions.remove(id) }
     engine.input(.disconnected(id))
   }
 
@@ -247,7 +235,6 @@ final class PairingSession: PairingSessionOwner {
   fileprivate let channel: PairingChannel
   private let engine: Engine
   private let continuation: AsyncStream<Event>.Continuation
-  private let records = Mutex(TokenBucket.ofRecords)
   private let reason = Mutex<CloseReason?>(nil)
 
   fileprivate init(id: SessionID, channel: PairingChannel, engine: Engine) {
@@ -278,10 +265,9 @@ final class PairingSession: PairingSessionOwner {
 
   private func received(_ message: [UInt8], isSerial: Bool) {
     engine.metrics.bytesReceived.increment(by: message.count)
-    let now = engine.clock().monotonicMilliseconds
-    guard let inbound = engine.check(message, isSerial: isSerial),
-      records.withLock({ $0.take(inbound.recordCost, at: now) })
-    else { return close(.protocolViolation) }
+    guard let inbound = engine.check(message, isSerial: isSerial) else {
+      return close(.protocolViolation)
+    }
     engine.input(.received(id, inbound))
   }
 

@@ -284,4 +284,15 @@ struct BeaconMaker {
       #expect(given == isGiven, "\(count) at \(moment)")
     }
   }
+
+  @Test func `it lends, and tells when the debt is over`() {
+    var bucket = TokenBucket(4, per: 2_000)
+    let loans: [(count: Int, at: UInt64, wait: UInt64)] = [
+      (4, 100, 0), (1, 100, 500), (1, 350, 750), (0, 1_099, 1), (0, 1_100, 0), (1, 1_600, 0),
+    ]
+    for (count, moment, wait) in loans {
+      let lent = bucket.borrow(count, at: moment)
+      #expect(lent == wait, "\(count) at \(moment)")
+    }
+  }
 }

@@ -66,6 +66,29 @@ struct SessionPausesTests {
     #expect(!link.paused.contains(sessions[1]))
   }
 
+  /// A session that brought more was ended, so a member could keep two devices apart for good: it
+  /// made the records larger than that.
+  @Test func aSessionBringsAnyNumberOfRecordsButNotAtOnce() throws {
+    #expect(engines[0].beginRunning(link: link))
+    engines[0].input(.connected(sessions[0], peer(1)))
+    engines[0].drain()
+    let records = try message(try #require(engines[0].read { $0.roster.records }.messages().first))
+    var count = 0
+    while !link.paused.contains(sessions[0]),
+      count < 2 * Limits.recordBurstBytes / records.recordCost
+    {
+      // Time that it holds the lock pauses it, too.
+      engines[0].state.withLock { $0.shares = SessionShares() }
+      engines[0].input(.received(sessions[0], records))
+      count += 1
+    }
+    #expect(count == Limits.recordBurstBytes / records.recordCost + 1)
+    let until = engines[0].state.withLock { $0.pauses[sessions[0]]?.untilMilliseconds }
+    let pause = try #require(until) - clock.monotonicMilliseconds
+    #expect((1...UInt64(records.recordCost) / 16 + 1).contains(pause))
+    #expect(engines[0].read { $0.exchangingSessions.contains(sessions[0]) })
+  }
+
   /// Only messages were charged: a peer that takes one piece after another of a large answer was not.
   @Test func allThatAPeerCausesIsCharged() throws {
     let session = sessions[0]
@@ -75,10 +98,11 @@ struct SessionPausesTests {
       .received(session, message(have.messages()[0])),
     ] as [Input] {
       #expect(input.cause?.session == session, "\(input)")
-      #expect(input.cause?.hasRecords == false)
+      #expect(input.cause?.recordCost == 0)
     }
     let records = engines[0].read { $0.roster.records }.messages()
-    #expect(Input.received(session, try message(records[0])).cause?.hasRecords == true)
+    let cause = Input.received(session, try message(records[0])).cause
+    #expect(cause?.recordCost == max(records[0].count, Limits.recordsMessageCost))
     #expect(Input.disconnected(session).cause == nil)
     #expect(Input.tick.cause == nil)
   }
