@@ -37,7 +37,7 @@ extension KeyValueStore {
     for _ in 0..<Limits.commitTries {
       var transaction = begin()
       let result = try body(&transaction)
-      if try await commit(transaction) { return result }
+      if try await commit(consume transaction) { return result }
       // One task at a time tries again: many that met would keep each other from being accepted.
       if !holdsQueue { await retries.acquire() }
       holdsQueue = true
@@ -73,9 +73,11 @@ extension KeyValueStore {
 
   /// Tries once to write a transaction; false if others changed what it read.
   package nonisolated(nonsending) func commit(
-    _ transaction: Transaction
+    _ transaction: consuming Transaction
   ) async throws(KithError) -> Bool {
     let (operations, expected) = (try transaction.operations(), try transaction.expectation())
+    // Whoever shares the values with the view makes the view copy all of them for the write.
+    _ = consume transaction
     guard !operations.isEmpty else { return true }
     do throws(KithError) {
       try await awaitingService { service async throws(KithError) in
