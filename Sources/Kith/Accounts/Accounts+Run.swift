@@ -102,19 +102,20 @@ extension Accounts {
   /// so.
   @discardableResult
   func follow(isServing: Bool) throws(KithError) -> Bool {
-    let outcome = try switchLock.withLock {
-      _ throws(KithError) -> (isOurs: Bool, hasSwitched: Bool) in
+    var hasBegun = false
+    // Also after a failure: who looked meanwhile looks again.
+    defer { if hasBegun { switched.raise() } }
+    return try switchLock.withLock { _ throws(KithError) -> Bool in
       let now = state.withLock { $0 }
-      if case .own = now.active.kind, !isServing, now.isRunning { return (false, false) }
+      if case .own = now.active.kind, !isServing, now.isRunning { return false }
       guard !now.isClosed else { throw .closedNode }
-      guard try mustLeave(now.active) else { return (true, false) }
+      guard try mustLeave(now.active) else { return true }
+      hasBegun = true
       state.withLock { $0.isSwitching = true }
       defer { state.withLock { $0.isSwitching = false } }
       try switchOver(from: now.active, Array(now.stores.values))
-      return (true, true)
+      return true
     }
-    if outcome.hasSwitched { switched.raise() }
-    return outcome.isOurs
   }
 
   /// Called when the service of the stores has ended: opens the device that is signed in now.
