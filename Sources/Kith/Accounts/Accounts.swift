@@ -99,6 +99,10 @@ public final class Accounts: Service, Sendable {
   /// Local writes, made while nobody was signed in, that the account has not adopted yet.
   struct PendingAdoption {
     var error: KithError
+    /// Whether the account can never take what is left, and has all else.
+    var isFinal: Bool
+    /// Whether it waits for another process's turn.
+    var isShort: Bool
     /// When to retry; nil: not in this process.
     var retryAt: ContinuousClock.Instant?
   }
