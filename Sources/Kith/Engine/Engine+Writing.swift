@@ -32,12 +32,20 @@ extension Engine {
     if isAwaited { try blockUntilDurable(write) }
   }
 
-  /// Writes transactions as ``StoreService/write(_:each:)`` does; they coalesce. A closed engine leaves the rest to
-  /// the next service.
+  /// Writes transactions as ``StoreService/write(_:each:)`` does; they coalesce, and while the node
+  /// does not run, one commit makes all durable on return. A closed engine leaves the rest to the next
+  /// service.
   func write(
     _ store: StoreIdentifier, each transactions: ArraySlice<[KithCore.Operation]>,
     origin: WriteOrigin
   ) throws(KithError) -> [KithError?] {
+    if state.withLock({ !$0.isRunning }) {
+      let (outcomes, last) = try accept(store, each: Array(transactions), origin: origin)
+      guard let last else { return outcomes }
+      drain(until: last.id)
+      try blockUntilDurable(last.id)
+      return outcomes
+    }
     var outcomes: [KithError?] = []
     for operations in transactions {
       do throws(KithError) {
