@@ -23,7 +23,10 @@ struct EngineFixture {
     }
   }
 
-  init(copyOf incarnation: Incarnation? = nil, failing: StorageError.Code? = nil) throws {
+  init(
+    copyOf incarnation: Incarnation? = nil, failing: StorageError.Code? = nil,
+    logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+  ) throws {
     var entropy = SeededEntropy(seed: 7)
     let founder = Founder(devices: 1, entropy: &entropy)
     var disk = founder.members[0].snapshot
@@ -35,8 +38,7 @@ struct EngineFixture {
     engine = try Engine(
       account: founder.account, keys: founder.members[0].keys,
       process: ProcessID(entropy.draw()), storage: storage,
-      logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-      clock: { time.now })
+      logger: logger, clock: { time.now })
     let identifier = try #require(StoreIdentifier("com.example.test"))
     store = KeyValueStore(service: engine, view: try engine.open(identifier, policy: .standard))
   }
