@@ -50,6 +50,26 @@ struct EngineFixture {
 
 @Suite(.timeLimit(.minutes(5)))
 struct EngineTests {
+  @Test func `a database is to be opened anew if loading it anew does not help`() async throws {
+    let fixture = try EngineFixture()
+    let store = fixture.store
+    func failToWrite() async {
+      fixture.storage.failNextCommit(.damaged)
+      let error = await #expect(throws: KithError.self) {
+        try await store.commit { $0.set("new", forKey: "a") }
+      }
+      #expect(error?.code == .damaged)
+    }
+    await failToWrite()
+    try await store.commit { $0.set("newer", forKey: "a") }
+    #expect(fixture.engine.damage.version == 0)
+    fixture.storage.failLoading(.damaged)
+    await failToWrite()
+    fixture.advance(milliseconds: 60_000)
+    #expect(throws: KithError.self) { try store.set("newest", forKey: "a") }
+    #expect(fixture.engine.damage.version > 0)
+  }
+
   @Test func aFailedCommitTellsTheCauseAndIsUndoneEverywhere() async throws {
     let fixture = try EngineFixture()
     let store = fixture.store
