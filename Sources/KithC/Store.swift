@@ -109,6 +109,26 @@ public func kith_store_set_string(
 }
 
 @c @implementation
+public func kith_store_set_each(
+  _ pointer: Pointer, _ count: Int, _ keys: Texts, _ values: UnsafePointer<Pointer>?,
+  _ error: ErrorPlace
+) -> Bool {
+  succeeds(error) {
+    let store = try store(pointer)
+    var transactions: [[KithCore.Operation]] = []
+    if count > 0 {
+      guard let keys, let values else { throw KithError.invalid("The keys or values are NULL.") }
+      for index in 0..<count {
+        let write = (try Argument.key(keys[index]), try Argument.value(values[index]))
+        transactions.append(try .encoding([write]))
+      }
+    }
+    let refusals = store.write(each: transactions)
+    if let refusal = refusals.compactMap(\.self).first { throw refusal }
+  }
+}
+
+@c @implementation
 public func kith_store_remove(_ pointer: Pointer, _ key: Text, _ error: ErrorPlace) -> Bool {
   write(pointer, key, error) { nil }
 }

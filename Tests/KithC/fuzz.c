@@ -164,7 +164,11 @@ static void step(void) {
   case 50: kith_store_get_bool(any(), given, true), kith_store_get_integer(any(), given, 1),
            kith_store_get_double(any(), given, 1); break;
   case 51: keep(kith_store_keys(any(), place())), keep(kith_store_snapshot(any(), given, NULL)); break;
-  case 52: case 53: (void)kith_store_set(any(), given, any(), place()); break;
+  case 52: (void)kith_store_set(any(), given, any(), place()); break;
+  case 53: { const char *keys[] = {given, text()};
+             const kith_value *values[] = {any(), any()};
+             (void)kith_store_set_each(any(), below(3), chance(95) ? keys : NULL, values, place());
+             break; }
   case 54: (void)kith_store_set_string(any(), given, text(), place()),
            (void)kith_store_set_bool(any(), text(), true, NULL); break;
   case 55: (void)kith_store_set_integer(any(), given, -1, place()),

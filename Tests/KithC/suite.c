@@ -363,7 +363,17 @@ static void test_a_store(void) {
   CHECK(kith_store_remove(small, "a", &error) && kith_store_set_double(small, "e", 0.5, &error));
   kith_value *keys = kith_store_keys(small, &error);
   CHECK(IS(kith_value_json(keys, NULL), "[\"b\",\"c\",\"d\",\"e\"]"));
-  kith_free(keys), kith_free(small);
+  kith_free(keys);
+  // Each by itself: the refused one keeps neither the one before nor the one after.
+  kith_value *one = kith_value_new_integer(1);
+  const char *names[] = {"b", "f", "c", "d"};
+  const kith_value *values[] = {one, one, NULL, one};
+  FAILS(KITH_QUOTA_EXCEEDED, kith_store_set_each(small, 4, names, values, &error));
+  kith_value *left = kith_store_snapshot(small, NULL, &error);
+  CHECK(IS(kith_value_json(left, NULL), "{\"b\":1,\"d\":1,\"e\":0.5}"));
+  CHECK(kith_store_set_each(small, 0, NULL, NULL, &error));
+  FAILS(KITH_INVALID_ARGUMENT, kith_store_set_each(small, 1, NULL, NULL, &error));
+  kith_free(left), kith_free(one), kith_free(small);
 
   CHECK(!kith_store_get(store, "theme", &error) && !error);
   CHECK(kith_store_set_string(store, "theme", "dark", &error));

@@ -16,7 +16,7 @@ def test_async_for_sees_the_other_device(pair):
 
     async def watch():
         with desktop.changes() as changes:
-            laptop.update({"theme": "dark", "sizes": [1, 2.0]})
+            laptop.commit(lambda t: t.update({"theme": "dark", "sizes": [1, 2.0]}))
             async for change in changes:
                 return change
 
@@ -142,8 +142,8 @@ def test_joining_tells_which_writes_lost(tmp_path):
         laptop.create_account("laptop", lambda key: True)
         laptop.store("com.example.Test")["theme"] = "dark"
         store = desktop.store("com.example.Test")
-        store["theme"] = "light"
-        store["size"] = 1
+        # Each key by itself: only the one that the account has is refused.
+        store.update(theme="light", size=1)
         changes = store.changes()
         join(laptop, desktop, "desktop")
         reasons = {}

@@ -55,7 +55,11 @@ def test_a_policy_limits(tmp_path):
         assert store.usage()["policy"]["keys"] == 2
         with pytest.raises(kith.KithError) as raised:
             store.update(a=1, b=2, c=3)
-        assert raised.value.code == "quotaExceeded" and len(store) == 0
+        assert raised.value.code == "quotaExceeded" and raised.value.key == "c"
+        assert store.snapshot() == {"a": 1, "b": 2}
+        with pytest.raises(kith.KithError) as raised:
+            store.commit(lambda t: t.update(a=2, c=3))
+        assert raised.value.code == "quotaExceeded" and store["a"] == 1
         with pytest.raises(kith.KithError) as raised:
             store.accounts.store("com.example.Test")
         assert raised.value.code == "invalidPolicy"

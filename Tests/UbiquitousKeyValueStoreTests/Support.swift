@@ -61,7 +61,7 @@ final class FakeBackend: StoreBackend {
 
   let state = Mutex(State())
   private let view: StoreView
-  private let buffer = ChangeBuffer(seesOwnWrites: false)
+  private let buffer = Mutex<ChangeBuffer?>(nil)
   private let accountStream = AsyncStream<AccountID?>.makeStream()
 
   init() {
@@ -87,8 +87,10 @@ final class FakeBackend: StoreBackend {
     }
     if let problem { throw problem }
   }
-  var changes: StoreChanges? {
-    StoreChanges(subscription: .init(buffer: buffer, view: view, number: 0))
+  func changes(onOffer: @escaping @Sendable () -> Void) -> StoreChanges? {
+    let made = ChangeBuffer(seesOwnWrites: false, onOffer: onOffer)
+    buffer.withLock { $0 = made }
+    return StoreChanges(subscription: .init(buffer: made, view: view, number: 0))
   }
   var refusals: [Refusal] { state.withLock { $0.refusals } }
   func takeRefusals(through number: UInt64) {
@@ -97,7 +99,8 @@ final class FakeBackend: StoreBackend {
   var account: AccountID? { state.withLock { $0.account } }
   var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { accountStream.stream }
 
-  func tell(_ change: KeyValueStore.Change) { buffer.offer(change)?() }
+  /// The store is open by now.
+  func tell(_ change: KeyValueStore.Change) { buffer.withLock { $0 }?.offer(change)?() }
   func signIn(_ account: AccountID?) {
     state.withLock { $0.account = account }
     accountStream.continuation.yield(account)

@@ -504,6 +504,11 @@ bool kith_store_set_double(kith_store *store, const char *key, double value, kit
 /* The text ends at its first zero byte; NULL fails. */
 bool kith_store_set_string(kith_store *store, const char *key, const char *text,
                            kith_error **error);
+/* Sets keys, each by itself; a NULL among the values removes its key. If some are refused, the others
+ * are written, and it fails with the error of the first. kith_store_commit() writes all or none. It
+ * may wait up to 20 ms for other writes before it is published; kith_store_flush() ends that. */
+bool kith_store_set_each(kith_store *store, size_t count, const char *const *keys,
+                         const kith_value *const *values, kith_error **error);
 /* Removes a key, if it is there; the quota never refuses this. */
 bool kith_store_remove(kith_store *store, const char *key, kith_error **error);
 /* Blocks until all writes so far are durable. */

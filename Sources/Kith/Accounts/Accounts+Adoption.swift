@@ -13,12 +13,12 @@ extension AccountsDirectory {
   /// reaches one account twice, also after an error: the account remembers how far it took until
   /// the local stores are empty. `account` is called only if there are writes.
   ///
-  /// - Returns: The keys whose writes lost, by store.
+  /// A store that the account cannot take stays, and keeps no other from being taken.
   @discardableResult
   func handOver(
     waiting wait: Duration = .zero, to account: () throws(KithError) -> any StoreService
-  ) throws(KithError) -> [StoreIdentifier: Set<Key>] {
-    guard DeviceDirectory.holdsDevice(local) else { return [:] }
+  ) throws(KithError) -> HandedOver {
+    guard DeviceDirectory.holdsDevice(local) else { return HandedOver() }
     let device = try openLocal(waiting: wait)
     defer { try? device.close() }
     return try Storage.load(device).handOver(from: device.storage, to: account)
@@ -37,12 +37,33 @@ extension AccountsDirectory {
   }
 }
 
+/// What became of the local stores.
+struct HandedOver {
+  /// The keys whose writes lost, of each store that was taken.
+  var superseded: [StoreIdentifier: Set<Key>] = [:]
+  /// Why the account cannot take a store, which stays.
+  var left: [StoreIdentifier: KithError] = [:]
+
+  /// The error for all stores that stay; nil: none does.
+  var error: KithError? {
+    guard let first = left.min(by: { $0.key < $1.key }) else { return nil }
+    let names = left.keys.sorted().prefix(3).map(\.rawValue).joined(separator: ", ")
+    let more = left.count > 3 ? " and \(left.count - 3) more" : ""
+    var error = first.value
+    error.message =
+      "The account did not take the writes made here while nobody was signed in to \(names)\(more): "
+      + "\(error.message) It has the writes to other stores. These stay here, and show after signing "
+      + "out."
+    return error
+  }
+}
+
 extension Snapshot {
   /// As `AccountsDirectory.handOver`, for local stores that were loaded from an open storage.
   func handOver(
     from storage: any ReplicaStorage, to account: () throws(KithError) -> any StoreService
-  ) throws(KithError) -> [StoreIdentifier: Set<Key>] {
-    var superseded: [StoreIdentifier: Set<Key>] = [:]
+  ) throws(KithError) -> HandedOver {
+    var outcome = HandedOver()
     var recipient: (any StoreService)?
     for (store, stored) in stores.sorted(by: { $0.key < $1.key }) {
       let writes = stored.draftedWrites
@@ -50,21 +71,35 @@ extension Snapshot {
       let chosen: any StoreService
       if let recipient { chosen = recipient } else { chosen = try account() }
       recipient = chosen
-      superseded[store] = try chosen.adopt(store, stored.policy, writes)
+      do throws(KithError) {
+        outcome.superseded[store] = try chosen.adopt(store, stored.policy, writes)
+      } catch {
+        // Of others it is unknown whether the account has the writes, or the next store fails too.
+        guard error.isRefusal || Self.lastingTroubles.contains(error.code) else { throw error }
+        outcome.left[store] = error
+        continue
+      }
       try KithError.mapping(
         storage.commit(
           stored.draftRows.map { .remove(.store(store, .draft($0))) }
             + stored.pastValues.keys.sorted().map { .remove(.store(store, .pastValue($0))) }))
       _ = try chosen.adopt(store, stored.policy, [])
     }
-    return superseded
+    return outcome
   }
+
+  /// With these, beside refusals, the account took nothing of a store, and never will.
+  private static let lastingTroubles: Set<KithError.Code> = [
+    .tooManyStores, .invalidPolicy, .revoked,
+  ]
 }
 
 extension Node {
   /// Ends adoptions whose local stores are empty, also those of a process that died.
-  fileprivate func endAdoption() throws(KithError) {
-    for store in engine.read({ $0.adoptingStores }) { _ = try engine.adopt(store, []) }
+  fileprivate func endAdoption(but left: [StoreIdentifier: KithError]) throws(KithError) {
+    for store in engine.read({ $0.adoptingStores }) where left[store] == nil {
+      _ = try engine.adopt(store, [])
+    }
   }
 }
 
@@ -81,21 +116,23 @@ extension Accounts {
   private static let shortPause = Duration.milliseconds(500)
 
   /// Has the active device's account, if any, adopt the local writes. If another process has them open, or a
-  /// disk refuses writes, the adoption stays pending. Returns the keys whose writes lost.
+  /// disk refuses writes, the adoption stays pending; if the account cannot take a store, what that
+  /// holds stays. Returns the keys whose writes lost.
   @discardableResult
   func adopt(by active: ActiveDevice) -> [StoreIdentifier: Set<Key>] {
+    var outcome = HandedOver()
     do throws(KithError) {
-      var superseded: [StoreIdentifier: Set<Key>] = [:]
       if active.location != .signedOut {
-        superseded = try directory.handOver { () throws(KithError) in active.service }
-        if case .own(let node) = active.kind { try node.endAdoption() }
+        outcome = try directory.handOver { () throws(KithError) in active.service }
+        if case .own(let node) = active.kind { try node.endAdoption(but: outcome.left) }
       }
+      if let error = outcome.error { throw error }
       state.withLock { $0.pendingAdoption = nil }
-      return superseded
     } catch {
       let isShort = Self.shortTroubles.contains(error.code)
       let pending = PendingAdoption(
-        error: error,
+        error: outcome.left.isEmpty ? .pendingAdoption(error) : error,
+        isFinal: !outcome.left.isEmpty, isShort: isShort,
         retryAt: Self.passingTroubles.contains(error.code)
           ? .now + (isShort ? Self.shortPause : Self.adoptionPause) : nil)
       let before = state.withLock { state in
@@ -108,8 +145,8 @@ extension Accounts {
           "writes made without an account are not in the account yet",
           metadata: ["code": "\(error.code)"])
       }
-      return [:]
     }
+    return outcome.superseded
   }
 
   /// Retries a pending adoption, if it is due; returns whether it succeeded.
@@ -120,19 +157,17 @@ extension Accounts {
     return state.withLock { $0.pendingAdoption == nil }
   }
 
-  /// Blocks until the account has adopted all local writes. It waits only for another process's
-  /// turn with them; otherwise it throws.
-  func finishAdoption() throws(KithError) {
+  /// Blocks until the account has adopted all local writes, or, if `isLeaving`, all that it can. It
+  /// waits only for another process's turn with them; otherwise it throws.
+  func finishAdoption(isLeaving: Bool = false) throws(KithError) {
     let release = DirectoryWait(directory.local, within: AccountsDirectory.longestWait)
     while true {
       let pending = switchLock.withLock { _ in
         _ = retryPendingAdoption(atOnce: true)
         return state.withLock { $0.pendingAdoption }
       }
-      guard let pending else { return }
-      guard Self.shortTroubles.contains(pending.error.code), release.wait() else {
-        throw .pendingAdoption(pending.error)
-      }
+      guard let pending, !(isLeaving && pending.isFinal) else { return }
+      guard pending.isShort, release.wait() else { throw pending.error }
     }
   }
 }

@@ -69,8 +69,8 @@ extension Accounts {
     }
   }
 
-  /// Returns once the active device must be closed: somebody signed in or out, the attached node ended, or the
-  /// own one is to yield.
+  /// Returns once the active device must be closed: somebody signed in or out, the attached node ended,
+  /// or the own one is to yield or to be mended.
   private func watch(_ active: ActiveDevice, isWatched: Bool) async throws {
     while !Task.isCancelled {
       let version = switched.version
@@ -80,6 +80,9 @@ extension Accounts {
       let retryAt = state.withLock { $0.pendingAdoption?.retryAt }
       let next = retryAt ?? (isWatched ? nil : .now + Self.lookInterval)
       var bodies: [@Sendable () async -> Void] = [{ await self.switched.wait(after: version) }]
+      if case .own(let node) = active.kind {
+        bodies.append { await node.engine.damage.wait(after: 0) }
+      }
       if let next { bodies.append { try? await Task.sleep(until: next, clock: .continuous) } }
       await race(bodies)
     }
@@ -102,19 +105,20 @@ extension Accounts {
   /// so.
   @discardableResult
   func follow(isServing: Bool) throws(KithError) -> Bool {
-    let outcome = try switchLock.withLock {
-      _ throws(KithError) -> (isOurs: Bool, hasSwitched: Bool) in
+    var hasBegun = false
+    // Also after a failure: who looked meanwhile looks again.
+    defer { if hasBegun { switched.raise() } }
+    return try switchLock.withLock { _ throws(KithError) -> Bool in
       let now = state.withLock { $0 }
-      if case .own = now.active.kind, !isServing, now.isRunning { return (false, false) }
+      if case .own = now.active.kind, !isServing, now.isRunning { return false }
       guard !now.isClosed else { throw .closedNode }
-      guard try mustLeave(now.active) else { return (true, false) }
+      guard try mustLeave(now.active) else { return true }
+      hasBegun = true
       state.withLock { $0.isSwitching = true }
       defer { state.withLock { $0.isSwitching = false } }
       try switchOver(from: now.active, Array(now.stores.values))
-      return (true, true)
+      return true
     }
-    if outcome.hasSwitched { switched.raise() }
-    return outcome.isOurs
   }
 
   /// Called when the service of the stores has ended: opens the device that is signed in now.
@@ -136,10 +140,11 @@ extension Accounts {
       try? directory.openLocal(waiting: AccountsDirectory.longestWait).close()
     }
     let next: ActiveDevice
-    if isTakeOver && old.isYielding {
+    if isTakeOver && (old.isYielding || old.isDamaged) {
       leave(old, stores)
       next = try ActiveDevice(
-        at: location, in: directory, configuration, afterYield: true, onEnd: switched.raise)
+        at: location, in: directory, configuration, afterYield: old.isYielding,
+        onEnd: switched.raise)
     } else {
       next = try ActiveDevice(at: location, in: directory, configuration, onEnd: switched.raise)
       // Before the adoption, so that only another process can have the local stores open.
@@ -176,11 +181,11 @@ extension Accounts {
   }
 
   /// Whether another device is signed in now, the attached node has ended, or the own one is to
-  /// yield.
+  /// yield or to be mended.
   private func mustLeave(_ active: ActiveDevice) throws(KithError) -> Bool {
     if try directory.location() != active.location { return true }
     switch active.kind {
-    case .own(let node): return node.isYielding
+    case .own(let node): return node.isYielding || active.isDamaged
     case .attached(let node): return node.hasEnded
     }
   }

@@ -159,7 +159,7 @@ extension Accounts {
     try await arrive(at: location)
   }
 
-  /// Has the account adopt the pending writes, unless it stays; otherwise the next account would get
+  /// Has the account adopt the pending writes that it can, unless it stays; otherwise the next account would get
   /// that.
   private func adoptBeforeLeaving(
     for next: AccountsDirectory.Location? = nil
@@ -167,7 +167,7 @@ extension Accounts {
     try await BlockingThread.run { () throws(KithError) in
       // After a switch that goes on.
       let location = self.switchLock.withLock { _ in self.state.withLock { $0.active.location } }
-      if location != next { try self.finishAdoption() }
+      if location != next { try self.finishAdoption(isLeaving: true) }
     }
   }
 
@@ -187,7 +187,7 @@ extension Accounts {
       }
     }
     if let pending = state.withLock({ $0.active.location == location ? $0.pendingAdoption : nil }) {
-      throw .pendingAdoption(pending.error)
+      throw pending.error
     }
     if hasSwitched { return }
     if Task.isCancelled { throw KithError(.cancelled, "The wait was cancelled.") }
@@ -232,7 +232,9 @@ extension Accounts {
         try adopt(directory, configuration)
       }
       try directory.note(location, registry)
-      return try adopt(directory, configuration).values.contains { !$0.isEmpty }
+      let outcome = try adopt(directory, configuration)
+      if let error = outcome.error { throw error }
+      return outcome.superseded.values.contains { !$0.isEmpty }
     }
   }
 
@@ -279,7 +281,7 @@ extension Accounts {
   ) async throws(KithError) -> (summary: AccountSummary, directory: String) {
     let directory = AccountsDirectory(path: configuration.directory)
     let first = { () throws(KithError) in try accountOfFirst(directory, configuration) }
-    try await adoptLocalWrites(configuration)
+    try await adoptLocalWrites(configuration, isLeaving: true)
     let location = try directory.newLocation()
     try directory.checkNoting(location, first)
     let path = directory.directory(of: location)
@@ -301,17 +303,20 @@ extension Accounts {
     summary: AccountSummary, directory: String, arrival: Result<Void, KithError>
   ) {
     let directory = AccountsDirectory(path: configuration.directory)
-    try await adoptLocalWrites(configuration)
+    try await adoptLocalWrites(configuration, isLeaving: true)
     return try await directory.join(
       first: { () throws(KithError) in try accountOfFirst(directory, configuration) },
       arriving: { _ async throws(KithError) in try await adoptLocalWrites(noted) }, make)
   }
 
-  /// Has the signed-in account, if any, adopt the local writes. It waits for a process that has
-  /// either device open and is starting or ending.
-  package static func adoptLocalWrites(_ configuration: Configuration) async throws(KithError) {
+  /// Has the signed-in account, if any, adopt the local writes; if `isLeaving`, those that it can. It
+  /// waits for a process that has either device open and is starting or ending.
+  package static func adoptLocalWrites(
+    _ configuration: Configuration, isLeaving: Bool = false
+  ) async throws(KithError) {
     try await BlockingThread.run { () throws(KithError) in
-      _ = try adopt(AccountsDirectory(path: configuration.directory), configuration)
+      let outcome = try adopt(AccountsDirectory(path: configuration.directory), configuration)
+      if !isLeaving, let error = outcome.error { throw error }
     }
   }
 
@@ -324,9 +329,9 @@ extension Accounts {
   @discardableResult
   private static func adopt(
     _ directory: AccountsDirectory, _ configuration: Configuration
-  ) throws(KithError) -> [StoreIdentifier: Set<Key>] {
+  ) throws(KithError) -> HandedOver {
     let location = try directory.location()
-    guard location != .signedOut else { return [:] }
+    guard location != .signedOut else { return HandedOver() }
     var active: ActiveDevice?
     defer { try? active?.close() }
     do throws(KithError) {

@@ -99,6 +99,10 @@ public final class Accounts: Service, Sendable {
   /// Local writes, made while nobody was signed in, that the account has not adopted yet.
   struct PendingAdoption {
     var error: KithError
+    /// Whether the account can never take what is left, and has all else.
+    var isFinal: Bool
+    /// Whether it waits for another process's turn.
+    var isShort: Bool
     /// When to retry; nil: not in this process.
     var retryAt: ContinuousClock.Instant?
   }
@@ -204,13 +208,13 @@ public final class Accounts: Service, Sendable {
   /// The account that is signed in, also offline; nil: none.
   public var signedIn: AccountID? { state.withLock { $0.active.account } }
 
-  /// The account that is signed in, now and after each change. It ends when the accounts are closed
-  /// or the task is cancelled.
+  /// The account that is signed in, now and after each change, once the stores show it. It ends
+  /// when the accounts are closed or the task is cancelled.
   package var signedInUpdates: some AsyncSequence<AccountID?, Never> & Sendable {
     Updates<AccountID?> { last in
       for await () in self.switched {
-        let now = self.signedIn
-        if last != .some(now) { return .some(now) }
+        let now = self.state.withLock { $0.isSwitching ? last : .some($0.active.account) }
+        if let now, last != .some(now) { return .some(now) }
       }
       return nil
     }

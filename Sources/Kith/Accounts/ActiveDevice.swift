@@ -59,6 +59,11 @@ struct ActiveDevice {
     }
   }
 
+  /// Whether the database must be opened anew, which mends it.
+  var isDamaged: Bool {
+    if case .own(let node) = kind { node.engine.damage.version > 0 } else { false }
+  }
+
   var service: any StoreService {
     switch kind {
     case .own(let node): node.engine

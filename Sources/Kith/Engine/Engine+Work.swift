@@ -109,8 +109,10 @@ extension Engine {
       state.pauses = [:]
       later.append { self.noteFailure(error, links) }
     case (_, .recovered): later.append { self.noteRecovery() }
-    case (.failed, _):
+    case (.failed(let error, _), _):
       later.append {
+        // The first failure was followed by a reload.
+        if error.code == .damaged { self.damage.raise() }
         self.progress.raise()
         self.wakeup.signal()
       }

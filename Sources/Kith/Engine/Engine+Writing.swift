@@ -4,20 +4,24 @@ internal import Synchronization
 
 extension Engine {
   /// Makes a write visible at once, and durable soon after, or on return if the node does not run.
+  /// Throws `unexpectedValue` unless the store shows the expected values.
   func write(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation], origin: WriteOrigin
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation],
+    expecting expected: ExpectedValues = .none, origin: WriteOrigin
   ) throws(KithError) {
-    try write(store, operations, coalesces: false, origin: origin)
+    try write(store, operations, expecting: expected, coalesces: false, origin: origin)
   }
 
   /// A write that coalesces waits up to `Shell.gatheringMilliseconds` to share its commit and
   /// publication, unless something else needs a commit first.
   private func write(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation], coalesces: Bool,
-    origin: WriteOrigin
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation],
+    expecting expected: ExpectedValues = .none, coalesces: Bool, origin: WriteOrigin
   ) throws(KithError) {
     let (write, isAwaited) = try performWrite(drainsHere: false, origin: origin) {
       (state, effects) throws(KithError) in
+      // Under the lock of the write, so that no other write comes in between.
+      if !expected.isEmpty { try KithError.check(expected, in: store, of: state.shell.replica) }
       let isAwaited = !state.isRunning
       let write = try submit(
         isAwaited: isAwaited, coalesces: coalesces && !isAwaited, &state, &effects
@@ -28,12 +32,20 @@ extension Engine {
     if isAwaited { try blockUntilDurable(write) }
   }
 
-  /// Writes transactions as ``StoreService/write(_:each:)`` does; they coalesce. A closed engine leaves the rest to
-  /// the next service.
+  /// Writes transactions as ``StoreService/write(_:each:)`` does; they coalesce, and while the node
+  /// does not run, one commit makes all durable on return. A closed engine leaves the rest to the next
+  /// service.
   func write(
     _ store: StoreIdentifier, each transactions: ArraySlice<[KithCore.Operation]>,
     origin: WriteOrigin
   ) throws(KithError) -> [KithError?] {
+    if state.withLock({ !$0.isRunning }) {
+      let (outcomes, last) = try accept(store, each: Array(transactions), origin: origin)
+      guard let last else { return outcomes }
+      drain(until: last.id)
+      try blockUntilDurable(last.id)
+      return outcomes
+    }
     var outcomes: [KithError?] = []
     for operations in transactions {
       do throws(KithError) {

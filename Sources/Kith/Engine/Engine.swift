@@ -29,6 +29,9 @@ final class Engine: Sendable {
   let drained = DispatchSemaphore(value: 0)
   /// Raised when peers, devices, problems or pending work have changed.
   let progress = Signal()
+  /// Raised if the database is damaged so that loading it anew does not help: it must be opened anew,
+  /// which mends it.
+  let damage = Signal()
   let metrics = Metrics()
   let rateLimit = Mutex(LogRateLimit<LogLine.Subject>())
 

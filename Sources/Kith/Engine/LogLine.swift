@@ -98,17 +98,46 @@ struct LogRateLimit<Subject: Hashable & Sendable>: Sendable {
   static var lines: Int { 4 }
   static var milliseconds: UInt64 { 600_000 }
 
+  private static var sweepMilliseconds: UInt64 { 60_000 }
+
   private var times: [Subject: [UInt64]] = [:]
+  private var sweptAt: UInt64 = 0
 
   /// Whether a further line may be logged at a monotonic time. Takes it, if so.
+  ///
+  /// - Complexity: O(1), and O(*n*) in the subjects once a minute.
   mutating func take(_ subject: Subject, at now: UInt64) -> Bool {
-    times = times.compactMapValues { times in
-      let recent = times.filter { now - min(now, $0) < Self.milliseconds }
-      return recent.isEmpty ? nil : recent
+    if now >= sweptAt + Self.sweepMilliseconds {
+      sweptAt = now
+      times = times.filter { $0.value.contains { Self.counts($0, at: now) } }
     }
+    times[subject]?.removeAll { !Self.counts($0, at: now) }
     guard times[subject, default: []].count < Self.lines else { return false }
     times[subject, default: []].append(now)
     return true
+  }
+
+  private static func counts(_ time: UInt64, at now: UInt64) -> Bool {
+    now - min(now, time) < milliseconds
+  }
+
+  /// The subjects that are kept.
+  var count: Int { times.count }
+}
+
+extension String {
+  /// The text with what a terminal, a log's format or a reader's eye would take for something else as
+  /// numbers: controls, characters of no width or that turn the direction, and quotes.
+  fileprivate var harmless: String {
+    if utf8.allSatisfy({ (0x20...0x7E).contains($0) && $0 != UInt8(ascii: "\"") }) { return self }
+    return unicodeScalars.reduce(into: "") { text, scalar in
+      let isHarmless: Bool =
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .unassigned: false
+        default: scalar != "\""
+        }
+      text += isHarmless ? String(scalar) : "\\u{\(String(scalar.value, radix: 16))}"
+    }
   }
 }
 
@@ -116,17 +145,18 @@ extension Engine {
   /// Logs events for an operator, without keys and values.
   func report(_ report: Report) { log(line(for: report)) }
 
-  /// Logs a line with names instead of ids; repetitions only at debug.
+  /// Logs a line with names instead of ids; repetitions only at debug. Names come from other devices,
+  /// and not every handler escapes them.
   func log(_ line: LogLine) {
     let subject = line.subject
     let now = clock().monotonicMilliseconds
     let isRepeated = !rateLimit.withLock { $0.take(subject, at: now) }
-    var metadata = line.details.mapValues { Logger.MetadataValue.string($0) }
-    if let device = subject.device { metadata["device"] = "\(name(device))" }
-    if let store = subject.store { metadata["store"] = "\(store.rawValue)" }
+    var details = line.details
+    details["device"] = subject.device.map(name)
+    details["store"] = subject.store?.rawValue
     logger.log(
       level: isRepeated ? .debug : subject.message.level, "\(subject.message.rawValue)",
-      metadata: metadata)
+      metadata: details.mapValues { .string($0.harmless) })
   }
 
   /// Logs how the status changes, until cancelled.

@@ -211,10 +211,15 @@ final class LocalSession: ChannelInboundHandler {
       case .hello: close()
       case .decide(let isAccepted): handle?.decide.yield(isAccepted)
       case .open(let store, let policy): try open(store, policy, request.id)
-      case .write(let store, let operations):
+      case .write(let store, let operations, let expected):
         guard let opened = stores[store] else { return close() }
-        try server.node.engine.write(store, operations, origin: origin)
+        // The changes come before the answer: of a refused write too, so that the program sees what
+        // the store shows instead.
+        let outcome = Result { () throws(KithError) in
+          try server.node.engine.write(store, operations, expecting: expected, origin: origin)
+        }
         sendChanges(of: store, opened, isLast: false)
+        try outcome.get()
         answer(request.id, .done)
       case .writeEach(let store, let transactions):
         guard let opened = stores[store], transactions.count <= LocalLimits.transactions else {

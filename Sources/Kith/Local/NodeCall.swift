@@ -60,8 +60,8 @@ package enum NodeCall: Codable, Sendable {
   /// Only attached programs send this and the requests below. Creates the store if it is new.
   /// Answer: `values`, then each change of the store is sent.
   case open(StoreIdentifier, Policy)
-  /// Answer: `done`, once it is accepted; `commit` waits until it is durable.
-  case write(StoreIdentifier, [KithCore.Operation])
+  /// Answer: `done`, once it is accepted; `commit` waits until it is durable. Refused as `commit` is.
+  case write(StoreIdentifier, [KithCore.Operation], expecting: ExpectedValues)
   /// Writes transactions as ``StoreService/write(_:each:)`` does. Answer: `written`, once each is
   /// accepted or refused.
   case writeEach(StoreIdentifier, [[KithCore.Operation]])

@@ -307,9 +307,9 @@ final class RemoteNode: StoreService, NodeAccess {
   }
 
   func write(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation]
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], expecting: ExpectedValues
   ) throws(KithError) {
-    try ask(.write(store, operations), within: LocalLimits.write) { _ in
+    try ask(.write(store, operations, expecting: expecting), within: LocalLimits.write) { _ in
       self.state.withLock { $0.accepted += 1 }
     }
   }

@@ -189,10 +189,24 @@ public final class KeyValueStore: Observable, Sendable {
   /// try store.set(.dark, for: .theme)
   /// ```
   ///
-  /// - Throws: ``KithError`` as ``set(_:forKey:)-(_,String)`` does.
+  /// - Throws: ``KithError`` as ``set(_:forKey:)-(_,String)`` does, or `conflict` if others wrote the
+  ///   key at each of 1,000 tries.
   /// - Complexity: O(log *k*) in the store's keys, O(*n*) in the value's size.
   public func set<Value>(_ value: Value, for key: StoreKey<Value>) throws(KithError) {
-    try set(try key.stored(value, over: view.value(key.name)), forKey: key.name)
+    for _ in 0..<Limits.commitTries {
+      let shown = view.value(key.name)
+      let new = try key.stored(value, over: shown)
+      do throws(KithError) {
+        // Members of a dictionary stay: of the one that the store shows when it takes the write.
+        return try write(
+          [.encoding(new, forKey: key.name)],
+          expecting: shown?.holdsDictionary == true
+            ? ExpectedValues(values: [.encoding(shown, forKey: key.name)]) : .none)
+      } catch {
+        guard error.code == .unexpectedValue else { throw error }
+      }
+    }
+    throw .conflict
   }
 
   /// Removes a key, if it is present; the quota never refuses this.
@@ -228,10 +242,10 @@ public final class KeyValueStore: Observable, Sendable {
   }
 
   private func write(
-    _ operations: [KithCore.Operation]
+    _ operations: [KithCore.Operation], expecting: ExpectedValues = .none
   ) throws(KithError) {
     try withService { service throws(KithError) in
-      try service.write(identifier, operations)
+      try service.write(identifier, operations, expecting: expecting)
     }
   }
 

@@ -17,12 +17,13 @@ protocol StoreService: AnyObject, Sendable {
   /// Writes a transaction, visible at once and durable soon after.
   ///
   /// - Throws: ``KithError`` with `closed` if the service ended and certainly did not write it: the
-  ///   next service takes it.
+  ///   next service takes it. With `unexpectedValue` unless the store shows the expected values at
+  ///   the moment when the write is accepted; then the view shows what it shows.
   func write(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation]
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], expecting: ExpectedValues
   ) throws(KithError)
 
-  /// Writes transactions in order, each as ``write(_:_:)`` does: it is accepted or refused alone.
+  /// Writes transactions in order, each as ``write(_:_:expecting:)`` does: it is accepted or refused alone.
   /// They may wait briefly to be committed and published with others. May take only the first
   /// ones, but at least one.
   ///
@@ -32,8 +33,7 @@ protocol StoreService: AnyObject, Sendable {
     _ store: StoreIdentifier, each transactions: ArraySlice<[KithCore.Operation]>
   ) throws(KithError) -> [KithError?]
 
-  /// Durable on return; throws as ``write(_:_:)`` does, or `unexpectedValue` unless the
-  /// store shows the expected values at the moment when the write is accepted.
+  /// Durable on return; throws as ``write(_:_:expecting:)`` does.
   func writeDurably(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], expecting: ExpectedValues
   ) async throws(KithError)
@@ -84,9 +84,9 @@ extension Engine: StoreService {
   }
 
   func write(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation]
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], expecting: ExpectedValues
   ) throws(KithError) {
-    try write(store, operations, origin: .owner)
+    try write(store, operations, expecting: expecting, origin: .owner)
   }
 
   func write(

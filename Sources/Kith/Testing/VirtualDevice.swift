@@ -85,6 +85,6 @@ extension VirtualDevice {
   /// Adopts the writes of the local stores, whose device is closed, and removes them there. Returns
   /// the keys whose writes lost.
   package func adopt(from local: MemoryStorage) throws(KithError) -> [StoreIdentifier: Set<Key>] {
-    try KithError.mapping(local.load()).handOver(from: local) { engine }
+    try KithError.mapping(local.load()).handOver(from: local) { engine }.superseded
   }
 }

@@ -85,6 +85,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "kith_store_set_integer": (c_bool, c_void_p, c_char_p, c_int64, c_void_p),
     "kith_store_set_double": (c_bool, c_void_p, c_char_p, c_double, c_void_p),
     "kith_store_set_string": (c_bool, c_void_p, c_char_p, c_char_p, c_void_p),
+    "kith_store_set_each": (
+        c_bool, c_void_p, c_size_t, POINTER(c_char_p), POINTER(c_void_p), c_void_p),
     "kith_store_remove": (c_bool, c_void_p, c_char_p, c_void_p),
     "kith_store_flush": (c_bool, c_void_p, c_void_p),
     "kith_store_usage": (c_void_p, c_void_p, c_void_p),

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from ctypes import byref, c_void_p
+from ctypes import byref, c_char_p, c_void_p
 from typing import Any, Optional, TypedDict, TypeVar, Union, TYPE_CHECKING
 
 from datetime import datetime
@@ -281,14 +281,22 @@ class Store(_Values):
     def update(  # type: ignore[override]
         self, other: Union[Mapping[str, Value], Iterable[tuple[str, Value]]] = (), /, **members: Value
     ) -> None:
-        """Sets several keys in one transaction."""
+        """Sets several keys, each by itself: if some are refused, the others are set, and it raises
+        the error of the first. `commit()` writes all or none."""
         values = dict(other, **members)
-
-        def write(transaction: Transaction) -> None:
-            for key, value in values.items():
-                transaction[key] = value
-
-        self.commit(write)
+        keys = [encoded_key(key) for key in values]
+        made: list[int] = []
+        error = c_void_p()
+        try:
+            for value in values.values():
+                made.append(new(value))
+            lib.kith_store_set_each(
+                self._handle, len(keys), (c_char_p * len(keys))(*keys),
+                (c_void_p * len(keys))(*made), byref(error))
+        finally:
+            for handle in made:
+                lib.kith_free(handle)
+        check(error)
 
     def clear(self) -> None:
         """Removes all keys in one transaction."""

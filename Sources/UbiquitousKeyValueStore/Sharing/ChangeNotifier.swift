@@ -16,24 +16,47 @@
     @Sendable static func coalesce() async { try? await Task.sleep(for: coalescingTime) }
 
     /// Runs until cancelled, or until the store is closed. The program read nothing before
-    /// `changes` began and `account` was noted.
-    func run(_ changes: StoreChanges?, since account: AccountID?) async {
+    /// `changes` began, each of which raises `news`, and `account` was noted.
+    func run(_ changes: StoreChanges?, _ news: Signal, since account: AccountID?) async {
+      let current = Current(account)
       await withDiscardingTaskGroup { group in
         group.addTask { await backend.run() }
-        group.addTask { await tellOfIdentity(since: account) }
-        group.addTask { await tell(changes) }
+        group.addTask {
+          for await account in backend.accountUpdates {
+            current.account.withLock { $0 = account }
+            news.raise()
+          }
+        }
+        group.addTask { await tell(changes, since: account, news, current) }
       }
     }
 
-    private func tell(_ changes: StoreChanges?) async {
+    private final class Current: Sendable {
+      let account: Mutex<AccountID?>
+      init(_ account: AccountID?) { self.account = Mutex(account) }
+    }
+
+    /// Posts everything in one order. A change of the account comes after the changes of the store
+    /// that it brought: programs read the store again at it, and must have united their values with
+    /// the store's at the first sync.
+    private func tell(
+      _ changes: StoreChanges?, since account: AccountID?, _ news: Signal, _ current: Current
+    ) async {
       await tellOfOldRefusals()
-      guard let changes else { return }
-      for await first in changes {
-        await coalesce()
-        for notice in Notice.joining([first] + changes.takeWaiting()) {
-          await poster.post(notice)
-          if notice.reason != NSUbiquitousKeyValueStoreServerChange { take(refusalsOf: notice) }
+      var last = account
+      for await () in news {
+        // Before the changes are taken: by now, those that the account brought wait.
+        let account = current.account.withLock { $0 }
+        if let changes, changes.isReady {
+          if changes.hasEnded { return }
+          await coalesce()
+          for notice in Notice.joining(changes.takeWaiting()) {
+            await poster.post(notice)
+            if notice.reason != NSUbiquitousKeyValueStoreServerChange { take(refusalsOf: notice) }
+          }
         }
+        if account != last { await poster.postIdentityChange() }
+        last = account
       }
     }
 
@@ -60,14 +83,6 @@
         $0.writes.allSatisfy { keys.contains($0.key) }
       }
       if let last = posted.last { backend.takeRefusals(through: last.number) }
-    }
-
-    private func tellOfIdentity(since account: AccountID?) async {
-      var last = account
-      for await account in backend.accountUpdates {
-        if last != account { await poster.postIdentityChange() }
-        last = account
-      }
     }
   }
 

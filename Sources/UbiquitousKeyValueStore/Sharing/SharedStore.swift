@@ -64,11 +64,12 @@
         let opening = open()
         let server = ChangeNotifier(backend: opening.backend, poster: poster, coalesce: coalesce)
         // Before any read, so that no change is missed.
-        let changes = opening.backend.changes
+        let news = Signal()
+        let changes = opening.backend.changes(onOffer: news.raise)
         let account = opening.backend.account
         // Never awaited: Apple's class has no `run()`, and its objects get changes for as long as
         // the process lives.
-        let serving = Task.detached { await server.run(changes, since: account) }
+        let serving = Task.detached { await server.run(changes, news, since: account) }
         opened = Opened(opening: opening, serving: serving)
         return opening
       }

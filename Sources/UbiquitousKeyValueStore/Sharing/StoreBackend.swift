@@ -13,20 +13,21 @@
     func set(_ value: PropertyListValue?, forKey key: String) throws(KithError)
     /// Makes all writes durable. It blocks for the disk, never for the network.
     func flush() throws(KithError)
-    /// From outside and from now on; nil if there are never any.
-    var changes: StoreChanges? { get }
+    /// From outside and from now on; nil if there are never any. `onOffer` is called at each and at
+    /// the end.
+    func changes(onOffer: @escaping @Sendable () -> Void) -> StoreChanges?
     /// Oldest first.
     var refusals: [KeyValueStore.Refusal] { get }
     func takeRefusals(through number: UInt64)
     var account: AccountID? { get }
-    /// The account now, and after each change.
+    /// The account now, and after each change, once the changes that it brought were offered.
     var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { get }
     func run() async
   }
 
   /// For a backend without accounts.
   extension StoreBackend {
-    var changes: StoreChanges? { nil }
+    func changes(onOffer: @escaping @Sendable () -> Void) -> StoreChanges? { nil }
     var refusals: [KeyValueStore.Refusal] { [] }
     func takeRefusals(through number: UInt64) {}
     var account: AccountID? { nil }
@@ -52,7 +53,9 @@
       try store.setCoalesced(value, forKey: key)
     }
     func flush() throws(KithError) { try store.flush() }
-    var changes: StoreChanges? { store.changes }
+    func changes(onOffer: @escaping @Sendable () -> Void) -> StoreChanges? {
+      store.changes(includingOwnWrites: false, onOffer: onOffer)
+    }
     /// Empty if another program's node does not answer: it keeps them.
     var refusals: [KeyValueStore.Refusal] { (try? store.refusals) ?? [] }
     func takeRefusals(through number: UInt64) { _ = try? store.takeRefusals(through: number) }

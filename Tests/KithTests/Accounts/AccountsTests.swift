@@ -1,4 +1,5 @@
 import Foundation
+import KithCore
 import KithTestSupport
 import Testing
 
@@ -212,6 +213,28 @@ struct AccountsTests {
       try await onThread { try accounts.close() }
     }
     try node.close()
+  }
+
+  @Test func `writes that the account can never take keep nobody from signing out`() async throws {
+    let directory = try TestDirectory()
+    var accounts = try Self.open(directory.child("a"))
+    let account = try await accounts.createAccount(name: "first").summary.account
+    for number in 0..<Limits.stores { _ = try accounts.store("com.example.store\(number)") }
+    try accounts.close()
+    // None of them is open here, so the local stores do not get them.
+    accounts = try Self.open(directory.child("a"))
+    try await accounts.signOut()
+    let (excess, other) = (try accounts.store(Self.store), try accounts.store("com.example.store7"))
+    try excess.set("local", forKey: "theme")
+    try other.set("local", forKey: "theme")
+    let error = await #expect(throws: KithError.self) { try await accounts.signIn(to: account) }
+    #expect(error?.code == .tooManyStores && error?.message.contains(Self.store) == true)
+    #expect(accounts.signedIn == account)
+    #expect(other.value(forKey: "theme") == "local" && excess.dictionary.isEmpty)
+    try await accounts.signOut()
+    #expect(other.dictionary.isEmpty)
+    #expect(excess.value(forKey: "theme") == "local")
+    try accounts.close()
   }
 
   /// Shown before the account exists, or there is none.

@@ -187,6 +187,41 @@ struct FlippedBitTests {
     #expect(healed > 3 && counts[.refused] ?? 0 < 10)
   }
 
+  @Test func `a structure that is damaged while the node runs is mended without a person`()
+    async throws
+  {
+    try await withTaskExecutorPreference(OwnThread()) { try await checkRunning() }
+  }
+
+  private func checkRunning() async throws {
+    let pair = try await Pair()
+    let saved = try pair.saved
+    // From the last page on, until the damage of one makes a new database.
+    var page = saved[0].count / 4_096
+    repeat {
+      page -= 1
+      try restoreAll(pair, saved)
+      try flip(pair.database, at: page * 4_096, bit: 7)
+      _ = try await look(pair)
+    } while page > 1 && DeviceDirectory.damagedDatabases(pair.victim).isEmpty
+    try restoreAll(pair, saved)
+    let offset = page * 4_096
+    let accounts = try await onThread { try AccountsTests.open(pair.victim) }
+    try await AccountsTests.serving(accounts) {
+      let store = try await onThread { try accounts.store(Pair.stores[0]) }
+      let node = try #require(accounts.node)
+      try await eventually { node.status.isRunning }
+      try self.flip(pair.database, at: offset, bit: 7)
+      // SQLite has much of it in memory: the engine's tests have the way from here to there.
+      node.engine.damage.raise()
+      try await eventually { accounts.node.map { $0 !== node && $0.status.isRunning } ?? false }
+      #expect(DeviceDirectory.damagedDatabases(pair.victim).count == 1)
+      try await store.commit { $0.set("after", forKey: "after") }
+      #expect(store.value(forKey: "after") == "after")
+    }
+    try await onThread { try accounts.close() }
+  }
+
   /// Beside a device that has everything, the data comes back, and both have the same.
   private func checkReturn(_ pair: Pair, _ place: Comment) async throws {
     let healthy = try await Nodes.open(pair.healthy)

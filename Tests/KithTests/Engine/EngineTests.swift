@@ -23,7 +23,10 @@ struct EngineFixture {
     }
   }
 
-  init(copyOf incarnation: Incarnation? = nil, failing: StorageError.Code? = nil) throws {
+  init(
+    copyOf incarnation: Incarnation? = nil, failing: StorageError.Code? = nil,
+    logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+  ) throws {
     var entropy = SeededEntropy(seed: 7)
     let founder = Founder(devices: 1, entropy: &entropy)
     var disk = founder.members[0].snapshot
@@ -35,8 +38,7 @@ struct EngineFixture {
     engine = try Engine(
       account: founder.account, keys: founder.members[0].keys,
       process: ProcessID(entropy.draw()), storage: storage,
-      logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-      clock: { time.now })
+      logger: logger, clock: { time.now })
     let identifier = try #require(StoreIdentifier("com.example.test"))
     store = KeyValueStore(service: engine, view: try engine.open(identifier, policy: .standard))
   }
@@ -48,6 +50,26 @@ struct EngineFixture {
 
 @Suite(.timeLimit(.minutes(5)))
 struct EngineTests {
+  @Test func `a database is to be opened anew if loading it anew does not help`() async throws {
+    let fixture = try EngineFixture()
+    let store = fixture.store
+    func failToWrite() async {
+      fixture.storage.failNextCommit(.damaged)
+      let error = await #expect(throws: KithError.self) {
+        try await store.commit { $0.set("new", forKey: "a") }
+      }
+      #expect(error?.code == .damaged)
+    }
+    await failToWrite()
+    try await store.commit { $0.set("newer", forKey: "a") }
+    #expect(fixture.engine.damage.version == 0)
+    fixture.storage.failLoading(.damaged)
+    await failToWrite()
+    fixture.advance(milliseconds: 60_000)
+    #expect(throws: KithError.self) { try store.set("newest", forKey: "a") }
+    #expect(fixture.engine.damage.version > 0)
+  }
+
   @Test func aFailedCommitTellsTheCauseAndIsUndoneEverywhere() async throws {
     let fixture = try EngineFixture()
     let store = fixture.store

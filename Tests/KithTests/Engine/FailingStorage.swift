@@ -11,6 +11,7 @@ final class FailingStorage: ReplicaStorage {
     var holdsSync = false
     var isHolding = false
     var nextProblem: StorageError?
+    var outlineProblem: StorageError?
   }
 
   private let inner: any ReplicaStorage
@@ -48,7 +49,15 @@ final class FailingStorage: ReplicaStorage {
 
   var isCopy: Bool { inner.isCopy }
 
-  func outline() throws(StorageError) -> StorageOutline { try inner.outline() }
+  /// Lets loading fail.
+  func failLoading(_ code: StorageError.Code?) {
+    state.withLock { $0.outlineProblem = code.map(Self.error) }
+  }
+
+  func outline() throws(StorageError) -> StorageOutline {
+    if let problem = state.withLock({ $0.outlineProblem }) { throw problem }
+    return try inner.outline()
+  }
 
   func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?] { try inner.rows(keys) }
 

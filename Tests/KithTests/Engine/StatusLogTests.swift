@@ -158,6 +158,27 @@ struct StatusLogTests {
     ]
     #expect(others == [true, false, true])
   }
+
+  @Test func `a rateLimit forgets subjects whose time is over`() {
+    var rateLimit = LogRateLimit<Int>()
+    for subject in 0..<1_000 { _ = rateLimit.take(subject, at: 1) }
+    for time in [600_000, 659_999] as [UInt64] { _ = rateLimit.take(0, at: time) }
+    #expect(rateLimit.count == 1_000)
+    _ = rateLimit.take(0, at: 660_000)
+    #expect(rateLimit.count == 1)
+  }
+
+  @Test func `names in the metadata are harmless for every handler`() throws {
+    let lines = Journal.Lines()
+    let engine = try EngineFixture(logger: lines.logger).engine
+    let name = "a\u{85}b\u{9B}2J\u{202E}c\u{200B}\u{2028}\" level=error é"
+    let store = try #require(StoreIdentifier(name))
+    engine.log(LogLine(.valuesHidden, store: store))
+    engine.log(LogLine(.damaged, ["stores": name]))
+    let shown = #"a\u{85}b\u{9b}2J\u{202e}c\u{200b}\u{2028}\u{22} level=error é"#
+    #expect(lines.all.count == 2)
+    for line in lines.all { #expect(line.contains(shown), "\(line)") }
+  }
 }
 
 /// Docs/Logs.md has each line of the usual levels, each metric, and no other.

@@ -18,7 +18,7 @@ struct AttachedEndTests {
     async let written: Void = blocking { try store.set(2, forKey: "b") }
     try await blocking {
       let request = try node.next()
-      guard case .write(.test, let operations) = request.call else {
+      guard case .write(.test, let operations, _) = request.call else {
         throw TimedOut()
       }
       #expect(operations == [try .encoding(2, forKey: "b")])

@@ -26,7 +26,7 @@ struct LocalProtocolTests {
     let operations = [try KithCore.Operation.encoding(value, forKey: key)]
     return isDurable
       ? .commit(store: StoreIdentifier.test.rawValue, operations: operations)
-      : .write(.test, operations)
+      : .write(.test, operations, expecting: .none)
   }
 
   @Test func `the change that a write caused comes before its answer`() async throws {

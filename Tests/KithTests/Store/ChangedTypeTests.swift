@@ -1,4 +1,5 @@
 import Foundation
+import KithTestSupport
 import Synchronization
 import Testing
 
@@ -110,6 +111,53 @@ struct ChangedTypeTests {
     try store.reset(V1.window)
     try store.set(V1.Window(), for: V1.window)
     #expect(store[V2.window] == V2.Window())
+  }
+
+  /// The window of an older program, while whose encoding another program writes.
+  struct Interrupted: StoreValue {
+    final class Interruption: Sendable {
+      private let body: Mutex<(@Sendable () throws -> Void)?>
+      init(_ body: @escaping @Sendable () throws -> Void) { self.body = Mutex(body) }
+      func happenOnce() throws { try body.withLock { $0.take() }?() }
+    }
+    enum CodingKeys: CodingKey { case width }
+
+    static let window = StoreKey("window", default: Interrupted())
+    var width = 800
+    var interruption: Interruption?
+
+    func encode(to encoder: any Encoder) throws {
+      try interruption?.happenOnce()
+      var members = encoder.container(keyedBy: CodingKeys.self)
+      try members.encode(width, forKey: .width)
+    }
+  }
+
+  @Test func `an older program keeps a member that another program writes at the same time`()
+    async throws
+  {
+    let served = try await Served()
+    let owner = try served.node.store("com.example.test")
+    try owner.set(V2.Window(), for: V2.window)
+    try await served.run {
+      let program = try await served.attach()
+      for (number, (older, newer)) in [(owner, program.store), (program.store, owner)].enumerated()
+      {
+        let interruption = Interrupted.Interruption {
+          var window = newer[V2.window]
+          window.note = "note \(number)"
+          try newer.set(window, for: V2.window)
+        }
+        try await blocking {
+          try older.set(
+            Interrupted(width: number, interruption: interruption), for: Interrupted.window)
+        }
+        #expect(older[V2.window] == V2.Window(width: number, note: "note \(number)"))
+        try await eventually { newer[V2.window] == older[V2.window] }
+      }
+      try await program.close()
+    }
+    try served.node.close()
   }
 
   @Test func `in arrays, dictionaries and optionals, members come from the type's own default`()

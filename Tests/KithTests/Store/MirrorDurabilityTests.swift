@@ -15,7 +15,7 @@ private final class UnflushedService: StoreService {
   private static let full = KithError(.diskFull, "No room.")
 
   func write(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation]
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], expecting: ExpectedValues
   ) throws(KithError) {
     let change = ViewChange(
       store: store, reason: nil, changes: operations.map { (KeyValueStore.Key($0.key), $0.value) })
@@ -25,7 +25,7 @@ private final class UnflushedService: StoreService {
     _ store: StoreIdentifier, each transactions: ArraySlice<[KithCore.Operation]>
   ) throws(KithError) -> [KithError?] {
     try transactions.map { operations throws(KithError) in
-      try write(store, operations)
+      try write(store, operations, expecting: .none)
       return nil
     }
   }
