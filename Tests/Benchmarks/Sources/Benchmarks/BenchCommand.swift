@@ -20,7 +20,8 @@ enum KithBench {
 struct BenchTool: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "kith-bench", abstract: "Measure this machine, and Kith on it.",
-    subcommands: [BenchCommand.self, CurvesCommand.self], defaultSubcommand: BenchCommand.self)
+    subcommands: [BenchCommand.self, HopsCommand.self, CurvesCommand.self],
+    defaultSubcommand: BenchCommand.self)
 }
 
 struct BenchCommand: AsyncParsableCommand {

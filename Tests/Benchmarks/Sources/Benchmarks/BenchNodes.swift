@@ -8,24 +8,29 @@ import Logging
 final class BenchNodes: Sendable {
   static let store = "bench"
 
+  typealias Opener = @Sendable (Node.Configuration) async throws -> Node
+
   let root: URL
   private let first: Node
+  private let open: Opener
 
   var sender: Node { first }
 
-  private init(root: URL, first: Node) {
+  private init(root: URL, first: Node, open: @escaping Opener) {
     self.root = root
     self.first = first
+    self.open = open
   }
 
   static func with<Result: Sendable>(
-    _ root: URL, _ body: (BenchNodes) async throws -> Result
+    _ root: URL, opener open: @escaping Opener = { try await Node.open($0) },
+    _ body: (BenchNodes) async throws -> Result
   ) async throws -> Result {
     try FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
     let directory = root.appending(path: "first").path
     _ = try Node.createAccount(directory: directory, name: "first")
-    let first = try await Node.open(configuration(directory))
-    let nodes = BenchNodes(root: root, first: first)
+    let first = try await open(configuration(directory))
+    let nodes = BenchNodes(root: root, first: first, open: open)
     return try await nodes.running(first) { try await body(nodes) }
   }
 
@@ -65,7 +70,7 @@ final class BenchNodes: Sendable {
     _ = try await invited
     var configuration = Self.configuration(directory)
     configuration.peers = first.listeningAddresses
-    return try await Node.open(configuration)
+    return try await open(configuration)
   }
 
   /// Runs other nodes until the body returns, which begins once each has a peer.

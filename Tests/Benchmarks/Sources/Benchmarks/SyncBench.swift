@@ -15,8 +15,11 @@ struct SyncBench {
   private static let warmUp = 20
   private static let tasks = 64
 
-  /// From the call of a durable set to its change on the other node.
-  func setToNotified(_ receiver: Node) async throws -> Samples {
+  /// From the call of a durable set to its change on the other node. `began` and `ended` are called
+  /// at each set.
+  func setToNotified(
+    _ receiver: Node, began: () -> Void = {}, ended: (ContinuousClock.Instant) -> Void = { _ in }
+  ) async throws -> Samples {
     let store = try nodes.sender.store(BenchNodes.store)
     let changes = try receiver.store(BenchNodes.store).changes
     let clock = ContinuousClock()
@@ -36,11 +39,13 @@ struct SyncBench {
     for round in 0..<(rounds + Self.warmUp) {
       if round >= Self.warmUp { try yardsticks.measureAll() }
       let value = PropertyListValue.integer(Int64(round))
+      began()
       let start = clock.now
       try await store.commit { $0.set(value, forKey: Self.key) }
       while let (new, moment) = await sightings.next() {
         guard new == value else { continue }
         if round >= Self.warmUp { samples.add(moment - start) }
+        ended(moment)
         break
       }
     }

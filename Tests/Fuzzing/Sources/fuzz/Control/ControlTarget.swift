@@ -58,7 +58,7 @@ extension FuzzTarget {
       ("commit-each", .commitEach(store: name, [write, removal])),
       ("values", .values(store: name)),
       ("open", .open(store, .standard)),
-      ("write", .write(store, write)),
+      ("write", .write(store, write, expecting: .none)),
       ("write-each", .writeEach(store, [write, removal])),
       ("adopt", .adopt(store, .standard, [LocalWrite(clock: .zero, operations: write)])),
       ("usage", .usage(store: name)),
