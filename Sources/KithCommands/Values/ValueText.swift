@@ -68,15 +68,15 @@ enum ValueText {
   }
 
   private static func double(_ text: String) -> PropertyListValue? {
-    // `Double` reads too large numbers as infinity, and accepts hexadecimal.
-    guard let double = Double(text), !text.lowercased().contains("x"),
+    // `Double` accepts hexadecimal.
+    guard let double = Double(withinRange: text), !text.lowercased().contains("x"),
       double.isFinite || ["inf", "+inf", "-inf", "nan"].contains(text.lowercased())
     else { return nil }
     return .double(double)
   }
 
   private static func data(_ text: String) -> Data? {
-    guard text.hasPrefix("0x") else { return Data(base64Encoded: text) }
+    guard text.hasPrefix("0x") else { return Data(canonicalBase64: text) }
     let digits = text.utf8.dropFirst(2).compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
     guard digits.count == text.utf8.count - 2, digits.count.isMultiple(of: 2) else { return nil }
     let bytes = stride(from: 0, to: digits.count, by: 2)
