@@ -59,6 +59,19 @@ enum ValueText {
     }
   }
 
+  /// Why a text that looks like JSON, and was read with `auto`, is a string; nil: it is none of these.
+  static func reasonAgainstJSON(_ text: String, _ value: PropertyListValue) -> String? {
+    guard case .string = value, let first = text.utf8.first, "{[".utf8.contains(first) else {
+      return nil
+    }
+    do {
+      _ = try ValueJSON.value(text)
+      return "as JSON a number in it would be printed otherwise; --type json takes it as JSON."
+    } catch {
+      return "it is no JSON of a value: \(error)."
+    }
+  }
+
   private static func bool(_ text: String) -> PropertyListValue? {
     switch text.lowercased() {
     case "true", "yes", "on", "1": true

@@ -122,6 +122,22 @@ struct ValueTextTests {
     #expect(try ValueText.text(ValueText.parse(text)) == text)
   }
 
+  @Test(arguments: [
+    "{\"a\":1,\"a\":2}", "{\"$date\":1439514154000}", "[1,2", "{\"a\": 1.10}", "[null]", "{",
+    "[section]",
+    "{\"$data\":\"====\"}", "[1] ",
+  ])
+  func `a text that looks like JSON and is kept as a string says why`(text: String) throws {
+    let value = try ValueText.parse(text)
+    let isString = value == .string(text)
+    #expect(isString == (ValueText.reasonAgainstJSON(text, value) != nil))
+  }
+
+  @Test(arguments: ["{}", "[1, 2]", "text", "3.10", "", " {", "\"{\""])
+  func `other texts say nothing`(text: String) throws {
+    #expect(ValueText.reasonAgainstJSON(text, try ValueText.parse(text)) == nil)
+  }
+
   @Test func `types asked for`() throws {
     #expect(try ValueText.parse("yes", as: .bool) == true)
     #expect(try ValueText.parse("5", as: .double) == 5.0)
