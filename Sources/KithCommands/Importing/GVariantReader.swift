@@ -65,6 +65,7 @@ struct GVariantReader {
     case UInt8(ascii: "b")
     where bytes.dropFirst(position + 1).first.map(Self.quotes.contains) == true:
       position += 1
+      namesBytes = true
       content = .bytestring(Data(try quoted(isBytestring: true)))
     default: content = try wordContent(depth: depth)
     }

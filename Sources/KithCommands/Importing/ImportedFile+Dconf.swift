@@ -104,20 +104,24 @@ enum DconfTypes {
   /// Keeps the forms of a file's values, and drops those of keys that are gone; durable on return.
   static func keep(_ file: ImportedFile, of store: String, at node: any NodeAccess) async throws {
     let writes = try await writes(file, store, node)
+    var refusal: KithError?
     for start in stride(from: 0, to: writes.count, by: keysPerCommit) {
       let some = writes[start..<min(start + keysPerCommit, writes.count)].map { [$0] }
       let refused = try await node.write(each: some, in: Self.store, policy: policy)
-      if let error = refused.compactMap(\.self).first { throw error }
+      refusal = refusal ?? refused.compactMap(\.self).first
     }
+    if let refusal { throw refusal }
   }
 
   /// Throws as ``keep(_:of:at:)`` would, and writes nothing.
   static func rehearse(_ file: ImportedFile, of store: String, at node: any NodeAccess) async throws
   {
+    let writes = try await writes(file, store, node)
+    guard !writes.isEmpty else { return }
     var usage = try await node.usage(of: Self.store)
     usage.policy = policy
     var trial = TrialStore(values: try await node.values(in: Self.store), usage: usage)
-    try trial.write(try await writes(file, store, node))
+    try trial.write(writes)
   }
 
   private static func writes(

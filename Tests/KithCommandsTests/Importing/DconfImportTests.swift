@@ -256,6 +256,27 @@ struct DconfTests {
     #expect(lines.count { $0.hasSuffix("', uint32 2)") } == 4 && lines.contains("n=uint32 1"))
   }
 
+  @Test func `a dry run asks for room for the store, and for the types`() async throws {
+    let household = try Household()
+    let alpha = Household.Member(
+      name: "alpha", directory: household.root.appending(path: "alpha"))
+    try household.openStores(of: alpha, Limits.stores)
+    let full = try await load("[a]\nk=1", household, alpha, "--store", "zz", "--create")
+    #expect(full.status == 3 && full.output.contains("256 stores"), "\(full)")
+    let untyped = try await load("[a]\nk=uint32 1", household, alpha, "--store", "s5")
+    #expect(untyped.status == 3 && untyped.output.contains("types of some values"), "\(untyped)")
+    #expect(try await load("[a]\nk='x'", household, alpha, "--store", "s5").status == 0)
+  }
+
+  @Test func `types that a store cannot hold are left out, with status 3`() async throws {
+    let household = try Household()
+    let alpha = try await household.create("alpha")
+    let deep = String(repeating: "<", count: 70) + "1" + String(repeating: ">", count: 70)
+    let dump = "[a]\n" + (0..<70).map { "k\($0)=uint32 1\n" }.joined() + "a=\(deep)"
+    #expect(try await load(dump, household, alpha).status == 3)
+    #expect(try await export(household, alpha).lines.count { $0.contains("=uint32 1") } == 70)
+  }
+
   @Test func `types that no dump told are named`() async throws {
     let household = try Household()
     let alpha = try await household.create("alpha")
