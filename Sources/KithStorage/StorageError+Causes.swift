@@ -29,13 +29,16 @@ extension StorageError {
 
   static func lacksSecrets(_ layout: Layout) -> Self {
     let directory = ShellText.quoted(layout.directory)
+    let move = "mv \(directory) \(ShellText.quoted(layout.directory + ".old"))"
     return Self(
       code: .damaged, path: layout.secrets,
-      message:
-        "a device is here without its secrets, so nothing can be read or written: put the file "
-        + "back from a backup of the directory; if there is none, move the directory away (mv "
-        + "\(directory) \(ShellText.quoted(layout.directory + ".old"))), join the account anew, and "
-        + "revoke the lost device there")
+      message: layout.isLocal
+        ? "the writes made here while nobody was signed in have lost their secrets, so nothing can be "
+          + "read or written: put the file back from a backup of the directory; if there is none, they "
+          + "are lost, and moving the directory away begins anew (\(move))"
+        : "a device is here without its secrets, so nothing can be read or written: put the file "
+          + "back from a backup of the directory; if there is none, move the directory away "
+          + "(\(move)), join the account anew, and revoke the lost device there")
   }
 
   static func anotherDevice(_ path: String) -> Self {

@@ -7,6 +7,9 @@ package struct Table {
   package enum Alignment {
     case left
     case right
+    /// On the left, and never cut: what a person copies into the next command. A text that is too wide
+    /// for a narrow terminal has a line of its own, and its row goes on below; only the first column.
+    case whole
     /// On the left, and cut on a terminal that is too narrow.
     case cut
     /// On the left, and continued on the next lines there; only the last column.
@@ -29,8 +32,9 @@ package struct Table {
     fileprivate func with(_ text: String) -> Cell { Cell(text, tone) }
   }
 
-  /// The columns to which a text may be cut, and the least for continued text.
-  private static let (leastCut, leastWrapped) = (8, 24)
+  /// The columns to which a text may be cut, the least for continued text, and the least beside which
+  /// the others stand.
+  private static let (leastCut, leastWrapped, leastWhole) = (8, 24, 12)
 
   private let columns: [(head: String, alignment: Alignment)]
   private var rows: [[Cell]] = []
@@ -78,6 +82,9 @@ package struct Table {
     {
       widths[widest] -= 1
     }
+    if alignment(0, of: count) == .whole {
+      widths[0] = max(widths[0] - max(0, excess()), min(widths[0], Self.leastWhole))
+    }
     guard let last else { return }
     let others = widths.dropLast().reduce(gaps, +)
     widths[last] = min(widths[last], max(limit - others, Self.leastCut))
@@ -85,6 +92,11 @@ package struct Table {
 
   /// One line, and those that continue its last cell.
   private func lines(_ row: [Cell], _ widths: [Int], _ style: Style) -> [String] {
+    if alignment(0, of: widths.count) == .whole, let first = row.first,
+      Columns.width(first.text) > widths[0]
+    {
+      return [style(first.tone, first.text)] + lines(["" as Cell] + row.dropFirst(), widths, style)
+    }
     var row = row
     var continued: [String] = []
     for column in row.indices {
@@ -94,7 +106,7 @@ package struct Table {
         let parts = Columns.wrapped(row[column].text, to: widths[column])
         row[column] = row[column].with(parts.first ?? "")
         continued = Array(parts.dropFirst())
-      case .left, .right: break
+      case .left, .right, .whole: break
       }
     }
     let indent = widths.dropLast().reduce(0) { $0 + $1 + 2 }
@@ -163,12 +175,19 @@ package enum Columns {
     return line.isEmpty ? lines : lines + [line]
   }
 
+  /// East Asian Width W and F (Unicode Standard Annex 11): emoji that are drawn as such, and blocks.
   private static func width(_ character: Character) -> Int {
     guard let first = character.unicodeScalars.first else { return 0 }
+    let isDrawnAsEmoji =
+      first.properties.isEmojiPresentation
+      || first.properties.isEmoji && character.unicodeScalars.contains("\u{FE0F}")
+    if isDrawnAsEmoji { return 2 }
     switch first.value {
     case 0x300...0x36F, 0x200B...0x200F: return 0
-    case 0x1100...0x115F, 0x2E80...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,
-      0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1FAFF, 0x20000...0x3FFFD:
+    case 0x1100...0x115F, 0x2329...0x232A, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97F,
+      0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE10...0xFE19, 0xFE30...0xFE6F, 0xFF00...0xFF60,
+      0xFFE0...0xFFE6, 0x16FE0...0x18D7F, 0x1AFF0...0x1B2FF, 0x1F200...0x1F2FF,
+      0x20000...0x3FFFD:
       return 2
     default: return 1
     }

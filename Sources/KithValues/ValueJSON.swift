@@ -70,7 +70,7 @@ package enum ValueJSON {
         "the integer \(text.prefix(40)) does not fit in 64 bits; write it with .0 for a double, or "
           + "in quotes")
     }
-    guard let double = Double(text), double.isFinite else {
+    guard let double = Double(withinRange: text) else {
       throw NotAValue("the number \(text) is beyond the range of a double")
     }
     return .double(double)
@@ -88,7 +88,7 @@ package enum ValueJSON {
       guard case .double(let seconds) = try value(node) else { break }
       return .date(Date(timeIntervalSinceReferenceDate: seconds))
     case (.data, .string(let text)):
-      guard let data = Data(base64Encoded: text) else { break }
+      guard let data = Data(canonicalBase64: text) else { break }
       return .data(data)
     case (.double, .string(let text)):
       guard let double = specialDouble(text) else { break }

@@ -100,6 +100,21 @@ struct FolderTests {
     #expect(FileManager.default.fileExists(atPath: directory.child("made") + "/" + place))
   }
 
+  @Test func aFileInTheFoldersPlaceIsNamed() async throws {
+    let file = directory.child("file")
+    let link = directory.child("link")
+    try Data().write(to: URL(filePath: file))
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "/nowhere")
+    for (path, named) in [(file, file), (file + "/below", file), (link, link)] {
+      do throws(CarrierFailure) {
+        try await FolderCarrier(path: path).makePlace(place)
+        Issue.record("\(path) was taken")
+      } catch {
+        #expect(error.message.hasPrefix("\(named) is a file, or a link"), "\(error.message)")
+      }
+    }
+  }
+
   @Test func aDirectoryRemovedWhileItIsOpenIsNotThere() throws {
     let names = place.split(separator: "/").map(String.init)
     let held = try FolderPlace(path: folder, directories: names, creating: true)

@@ -40,6 +40,36 @@ struct TableTests {
     #expect(table.text(Style(isColoured: false, columns: 5)).contains("12 KiB"))
   }
 
+  @Test func `a text for the next command is whole, on a line of its own if need be`() {
+    var table = Table([("CARRIER", .whole), ("FOR", .left), ("OBJECTS", .right), ("NOTE", .cut)])
+    table.add(["folder /media/anna/a", "this device", "12", "a note that is long enough to be cut"])
+    table.add(["folder /media/anna/another one", "the account", "3", ""])
+    table.add(["folder /a", "this device", "3", ""])
+    #expect(
+      table.text(Style(isColoured: false, columns: 50)) == """
+        CARRIER             FOR          OBJECTS  NOTE
+        folder /media/anna/a
+                            this device       12  a note …
+        folder /media/anna/another one
+                            the account        3
+        folder /a           this device        3
+        """)
+    let wide = table.text(Style(isColoured: false, columns: 60)).split(separator: "\n")
+    #expect(wide.count == 5 && wide[1].contains("anna/a          this device"), "\(wide)")
+    #expect(table.text().split(separator: "\n").count == 4)
+  }
+
+  @Test(arguments: [
+    ("⏰", 2), ("✅", 2), ("🆗", 2), ("🀄", 2), ("⭐", 2), ("🇩🇪", 2), ("👨\u{200D}👩\u{200D}👧", 2),
+    ("日", 2),
+    ("ﾊ", 1), ("ハ", 2), ("Ａ", 2), ("한", 2), ("❤", 1), ("❤\u{FE0F}", 2), ("✓", 1), ("→", 1),
+    ("é", 1),
+    ("e\u{301}", 1), ("☎", 1), ("🌶", 1), ("𠀀", 2), ("#", 1), ("ab", 2), ("㉑", 2),
+  ])
+  func `characters are as wide as terminals draw them`(text: String, columns: Int) {
+    #expect(Columns.width(text) == columns)
+  }
+
   @Test func `facts go on below themselves`() {
     var facts = Table()
     facts.add(fact: "node", "running as process 4711, listening on [::]:4114, and on others")

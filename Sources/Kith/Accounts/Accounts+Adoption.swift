@@ -18,7 +18,7 @@ extension AccountsDirectory {
   func handOver(
     waiting wait: Duration = .zero, to account: () throws(KithError) -> any StoreService
   ) throws(KithError) -> HandedOver {
-    guard DeviceDirectory.holdsDevice(local) else { return HandedOver() }
+    guard try KithError.mapping(DeviceDirectory.findsDevice(local)) else { return HandedOver() }
     let device = try openLocal(waiting: wait)
     defer { try? device.close() }
     return try Storage.load(device).handOver(from: device.storage, to: account)

@@ -197,6 +197,11 @@ extension Accounts {
   public func status() async throws(KithError) -> NodeStatus {
     let (node, account) = try await seated()
     var status = try await node.status()
+    let pending = state.withLock { $0.pendingAdoption?.error }
+    // Another process's turn, or start, soon ends.
+    if let pending, pending.code != .inUse, pending.code != .notRunning {
+      status.problems.append(NodeStatus.Problem(.pendingAdoption(pending)))
+    }
     // The local stores' device is in no person's account.
     if account == nil { (status.account, status.device, status.devices) = (nil, nil, []) }
     return status

@@ -357,7 +357,9 @@ extension Accounts {
     for name in directory.unnoted(in: registry) {
       // One that is in use may be about to be noted.
       let path = directory.directory(of: .signedIn(directory: name))
-      guard let device = try? Storage.open(path, configuration.passphrase) else { continue }
+      let device = try? Storage.open(
+        path, configuration.passphrase, isForReading: configuration.isForReading)
+      guard let device else { continue }
       defer { try? device.close() }
       guard let account = try? Storage.account(of: device) else { continue }
       registry.devices.append(.init(account: account.digest.hex, directory: name))

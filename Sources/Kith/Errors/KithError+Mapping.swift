@@ -64,7 +64,8 @@ extension KithError {
     case .tooManyStores(let limit):
       self.init(
         .tooManyStores,
-        "The account has \(limit) stores, and \(store) would be one more. Use fewer.")
+        "The account has \(limit) stores, and \(store) would be one more. Put its keys into a store "
+          + "that is there, under a prefix: stores cannot be removed.")
     }
   }
 

@@ -38,7 +38,8 @@ extension Node: NodeAccess {
     case .dependents(let device):
       return .devices(engine.read { $0.roster.dependents(of: device) })
     case .usage(let store):
-      return .usage(try existing(store)?.usage ?? Usage(bytes: 0, keys: 0, policy: .standard))
+      guard let usage = try existing(store)?.usage else { return .usage(try usageOfNew(store)) }
+      return .usage(usage)
     case .hidden(let store):
       return .hidden(try existing(store)?.hiddenEntries ?? [])
     case .refusals(let store, let number):
@@ -148,6 +149,16 @@ extension Node: NodeAccess {
     guard let policy = engine.read({ $0.usage(of: name)?.policy }) else { return nil }
     return KeyValueStore(
       service: engine, view: try engine.open(name, policy: policy, isLooking: isLooking))
+  }
+
+  /// Of a store that a write would create. Throws `tooManyStores` if the account has no room for it.
+  private func usageOfNew(_ identifier: String) throws(KithError) -> Usage {
+    if let name = StoreIdentifier(identifier),
+      engine.read({ $0.status().stores.count }) >= Limits.stores
+    {
+      throw KithError(.tooManyStores(limit: Limits.stores), store: name)
+    }
+    return Usage(bytes: 0, keys: 0, policy: .standard)
   }
 
   /// Throws `unknownStore` if the account has no such store.

@@ -87,8 +87,8 @@ extension NodeStatus {
     return KithError(
       .tooManyStores,
       "A device keeps at most \(Limits.stores) stores: \(parts.joined(separator: ", and ")). Such "
-        + "stores are not exchanged. Move what they hold into others (kith export, kith import), and "
-        + "use fewer.",
+        + "stores are not exchanged. Move what they hold into stores that are on both (kith export; "
+        + "kith import --prefix): stores cannot be removed.",
       device: device.id)
   }
 }

@@ -156,13 +156,25 @@ struct FolderPlace: ~Copyable {
     path: String, directories: [String], creating: Bool
   ) throws(FolderFailure) -> OpenFile {
     if creating { try makeFolder(path) }
-    var current = OpenFile(taking: try systemCall { Glibc.open(path, flags) })
+    var current = OpenFile(taking: try openFolder(path))
     for name in directories {
       let parent = current.descriptor
       if creating, try make({ mkdirat(parent, name, 0o777) }) { try synchronize(parent) }
       current = OpenFile(taking: try systemCall { openat(parent, name, flags | O_NOFOLLOW) })
     }
     return current
+  }
+
+  private static func openFolder(_ path: String) throws(FolderFailure) -> Int32 {
+    do throws(FolderFailure) {
+      return try systemCall { Glibc.open(path, flags) }
+    } catch {
+      var information = stat()
+      guard [ENOTDIR, ENOENT].map(FolderFailure.system).contains(error),
+        lstat(path, &information) == 0
+      else { throw error }
+      throw .notAFolder(path)
+    }
   }
 
   /// Makes a folder, but none above it: a mistyped path, or a medium that is not mounted, would fill
@@ -173,6 +185,7 @@ struct FolderPlace: ~Copyable {
       guard try make({ mkdir(path, 0o777) }) else { return }
     } catch {
       if error == .system(ENOENT), access(parent, F_OK) != 0 { throw .noParent(parent) }
+      if error == .system(ENOTDIR) { throw .notAFolder(parent) }
       throw error
     }
     let file = OpenFile(taking: try systemCall { Glibc.open(parent, flags) })

@@ -129,6 +129,8 @@ enum FolderFailure: Error, Equatable {
   case system(Int32)
   /// The folder in which to make one does not exist.
   case noParent(String)
+  /// A file, or a link that leads to no folder, is in the folder's place.
+  case notAFolder(String)
   /// There is more than the caller takes; in words.
   case tooMuch(String)
 }
@@ -144,6 +146,12 @@ extension CarrierFailure {
         .notThere,
         "There is no folder \(path). See whether the path is right, and whether what belongs there is "
           + "mounted; if so, make that folder first.")
+      return
+    case .notAFolder(let path):
+      self.init(
+        .notThere,
+        "\(path) is a file, or a link that leads to no folder. Give the path of a folder, "
+          + "or mount what the link leads to.")
       return
     case .tooMuch(let text):
       self.init(.tooMuch, text)

@@ -21,7 +21,9 @@ struct AccountListCommand: AsyncParsableCommand {
   @OptionGroup var options: CommonOptions
 
   func run() async throws {
-    let known = try await Accounts.known(options.accounts())
+    var configuration = options.accounts()
+    configuration.isForReading = true
+    let known = try await Accounts.known(configuration)
     let report = AccountsReport(accounts: known)
     try options.print(report.document, text: report.text)
     if known.isEmpty {

@@ -55,16 +55,16 @@ struct CarrierAddCommand: AsyncParsableCommand {
     guard authorityFile == nil || onlyHere else {
       throw ValidationError("--authority-file goes with --only-here.")
     }
+    guard authorityFile == nil || kind != .folder else {
+      throw ValidationError("A folder has no certificates: leave --authority-file out.")
+    }
+    guard !location.isEmpty else { throw ValidationError("The location is empty.") }
   }
 
   func run() async throws {
     _ = try options.accountDirectory()
     let address = try self.address()
-    if kind == .folder, let warning = FolderSite.warning(address.location) {
-      options.console.warn(Columns.printable(warning))
-      try Confirmation.demand(
-        "Use \(Columns.printable(address.location)) all the same?", unless: yes, options.console)
-    }
+    if kind == .folder { try checkFolder(address.location) }
     let isShared = !onlyHere && address.refusalFromAccount == nil
     let settings = CarrierSettings(
       kind: kind.rawValue, location: address.location,
@@ -98,6 +98,23 @@ struct CarrierAddCommand: AsyncParsableCommand {
     } catch {
       throw CommandFailure(.usage, error.message)
     }
+  }
+
+  /// Refuses the device's own directory, and asks about a path that may be mistyped or not mounted.
+  private func checkFolder(_ path: String) throws {
+    let own = options.directoryURL.path
+    guard !FolderSite.isSame(path, orBelow: own) else {
+      throw CommandFailure(
+        .refused,
+        "\(Columns.printable(path)) is in the device's own directory, which no other device sees; give "
+          + "a folder that the others reach too")
+    }
+    let relative =
+      location.hasPrefix("/") ? nil : "\(location) does not begin with /, so it would be \(path)."
+    guard let warning = relative ?? FolderSite.warning(path) else { return }
+    options.console.warn(Columns.printable(warning))
+    try Confirmation.demand(
+      "Use \(Columns.printable(path)) all the same?", unless: yes, options.console)
   }
 
   private func tryOut(_ settings: CarrierSettings, of node: any NodeAccess) async throws {
@@ -196,6 +213,18 @@ enum FolderSite {
       !mounted.contains(where: { isBelow(path, $0) && ($0 == root || isBelow($0, root)) })
     else { return nil }
     return "\(path) is on this computer's own disk: nothing is mounted there."
+  }
+
+  /// Whether a folder, which may be missing, is another one or below it, whatever links lead there.
+  static func isSame(_ path: String, orBelow other: String) -> Bool {
+    func real(_ path: String) -> String {
+      let url = URL(filePath: path, directoryHint: .isDirectory)
+      if access(path, F_OK) == 0 || url.path == "/" { return url.resolvingSymlinksInPath().path }
+      let parent = url.deletingLastPathComponent().path
+      return real(parent) + "/" + url.lastPathComponent
+    }
+    let (path, other) = (real(path), real(other))
+    return path == other || path.hasPrefix(other + "/")
   }
 
   private static func isBelow(_ path: String, _ point: String) -> Bool {

@@ -117,18 +117,21 @@ struct DoctorCommand: AsyncParsableCommand {
   }
 
   private func examine() async throws {
+    let path = options.directoryURL.path
+    var accountsError: KithError?
     let directory: String
     do throws(KithError) {
-      directory = try Accounts.deviceDirectory(in: options.directoryURL.path)
+      directory = try Accounts.deviceDirectory(in: path)
     } catch {
-      // The list of accounts is damaged; the other checks still work.
-      options.console.warn(error.description)
-      directory = options.directoryURL.path
+      // The other checks still work.
+      (directory, accountsError) = (path, error)
     }
-    let target = DiagnosisTarget(
+    var target = DiagnosisTarget(
       directory: directory, port: port ?? ListenPlan.defaultPort, nowMilliseconds: Moment.now,
-      device: await DiagnosisTarget.device(of: directory, options.passphraseQuestion),
-      isSignedOut: (try? options.isSignedOut) ?? false)
+      device: await DiagnosisTarget.device(
+        of: directory, options.passphraseQuestion, isGiven: options.passphraseSource != nil),
+      isSignedOut: (try? options.isSignedOut) ?? false, accountsError: accountsError)
+    target.pendingAdoption = Accounts.pendingAdoption(in: path, beside: target.report)
     let report = await DoctorReport.examine(target)
     try options.print(report.document, text: report.text)
     guard report.isHealthy else {

@@ -9,7 +9,8 @@ struct ImportCommand: AsyncParsableCommand {
     abstract: "Import JSON, a property list (XML, binary) or a `dconf dump`.",
     discussion: """
       Writes each key by itself. Names refused keys with the reason; the status is then 3. The \
-      account keeps the types of a dconf dump, for kith export --format dconf.
+      account keeps the types of a dconf dump, for kith export --format dconf; if it cannot keep \
+      some, the status is 3 too.
 
       Keys longer than \(Policy.standard.keyBytes) bytes need a store that was made for them: \
       --store NAME --key-bytes NUMBER creates one, on all devices. Programs must open it with the \
@@ -54,7 +55,7 @@ struct ImportCommand: AsyncParsableCommand {
     var summary: ImportSummary
     if dryRun {
       let identifier = try store.store.identifier.rawValue
-      summary = try await options.withNode(passphrase: passphrase) { node in
+      summary = try await options.withNode(reads: true, passphrase: passphrase) { node in
         try await content.rehearse(identifier, at: node, keyBytes: keyBytes)
       }
     } else {
@@ -67,7 +68,7 @@ struct ImportCommand: AsyncParsableCommand {
     }
     summary.file = file == "-" ? "standard input" : file
     try options.print(summary.document, text: summary.text)
-    if !summary.refused.isEmpty { throw CommandFailure(.refused, nil) }
+    guard summary.isWhole else { throw CommandFailure(.refused, nil) }
   }
 
   /// Creates a missing store with this limit, except in a dry run. One that is there must permit as
@@ -80,7 +81,7 @@ struct ImportCommand: AsyncParsableCommand {
       throw CommandFailure(
         .usage, "every node creates the default store, so --key-bytes needs another: --store NAME")
     }
-    let isThere = try await options.withNode(passphrase: passphrase) { node in
+    let isThere = try await options.withNode(reads: dryRun, passphrase: passphrase) { node in
       let known = try await node.status().stores.first { $0.identifier == identifier }
       if let limit = known?.usage.policy.keyBytes, limit < keyBytes {
         throw CommandFailure(

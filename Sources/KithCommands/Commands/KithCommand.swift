@@ -119,7 +119,7 @@ public enum KithTool {
   ) -> (status: Int32, text: String?) {
     if let failure = CommandFailure(error) { return (failure.status.rawValue, failure.message) }
     return ShortHelp.$isWanted.withValue(ShortHelp.isRequested(by: arguments)) {
-      let message = KithCommand.fullMessage(for: error)
+      let message = CommandName.checked(KithCommand.fullMessage(for: error))
       let text = message.trimmingPrefix("Error: ")
       return (KithCommand.exitCode(for: error).rawValue, text.isEmpty ? nil : String(text))
     }

@@ -48,10 +48,17 @@ struct StatusCommand: AsyncParsableCommand {
     try options.print(report.document, text: report.text)
   }
 
-  private func status(needsNode: Bool) async throws -> NodeStatus {
+  private func status(
+    needsNode: Bool, passphrase: PassphraseQuestion? = nil
+  ) async throws -> NodeStatus {
     let isSignedOut = try options.isSignedOut
-    var status = try await options.withNode(needsNode: needsNode, reads: !needsNode) {
+    var status = try await options.withNode(
+      needsNode: needsNode, reads: !needsNode, passphrase: passphrase
+    ) {
       try await $0.status()
+    }
+    if let pending = Accounts.pendingAdoption(in: options.directoryURL.path, beside: status) {
+      status.problems.append(pending)
     }
     // The device of the local stores belongs to no account.
     if isSignedOut { (status.account, status.device, status.devices) = (nil, nil, []) }
@@ -67,10 +74,30 @@ struct StatusCommand: AsyncParsableCommand {
     } catch {
       // No node answers: that is what a monitor asks for.
       guard let failure = CommandFailure(error), let message = failure.message else { throw error }
-      check = StatusCheck(failure: message)
+      let isMissing = failure.status == .unreachable
+      check = isMissing ? await withoutNode(message) : StatusCheck(failures: [message])
     }
     try options.print(check.document) { check.text($0) }
     guard check.problems.isEmpty else { throw CommandFailure(.unhealthy, nil) }
+  }
+
+  /// The directory may say why no node can start, and how many devices it would meet. Nobody is asked
+  /// for a passphrase.
+  private func withoutNode(_ message: String) async -> StatusCheck {
+    let source = options.passphraseSource
+    do {
+      let status = try await status(needsNode: false) { () throws(KithError) in
+        guard let source else { throw KithError(.passphrase, "No passphrase was given.") }
+        return try source.read()
+      }
+      return StatusCheck(failures: [message] + status.problems.map(\.description), status)
+    } catch {
+      let isLocked = (error as? KithError)?.code == .passphrase && source == nil
+      guard !isLocked, let reason = CommandFailure(error)?.message, reason != message else {
+        return StatusCheck(failures: [message])
+      }
+      return StatusCheck(failures: ["no node runs here, and none can start: \(reason)"])
+    }
   }
 }
 

@@ -67,6 +67,14 @@ struct SetCommand: AsyncParsableCommand {
         "Give a value for every key: kith set KEY VALUE [KEY VALUE]..."
           + (pairs.contains { $0.contains("=") } ? " (without =)" : ""))
     }
+    let all = stride(from: 0, to: pairs.count, by: 2).map { pairs[$0] }
+    if let twice = Dictionary(grouping: all, by: { KeyValueStore.Key($0) }).filter({
+      $0.value.count > 1
+    })
+    .keys.min() {
+      throw ValidationError(
+        "The key \"\(Columns.printable(twice.text, limit: 80))\" is given twice.")
+    }
     let checked = arguments.prefix { $0 != "--" }
     let keys = stride(from: 0, to: checked.count, by: 2).map { checked[$0] }
     if let option = keys.first(where: { $0.hasPrefix("--") }) {
@@ -104,12 +112,10 @@ struct SetCommand: AsyncParsableCommand {
     }
     let text = isInput ? try InputText.text(of: "-") : argument
     let value = try ValueText.parse(text, as: type)
-    if type == .auto, case .string = value, ["{", "["].contains(text.first),
-      (try? ValueJSON.value(text)) != nil
-    {
+    if type == .auto, let reason = ValueText.reasonAgainstJSON(text, value) {
       options.console.talk(
-        "\"\(Columns.printable(key, limit: 80))\": kept as a string, because as JSON a number in it would "
-          + "be printed otherwise; --type json takes it as JSON.")
+        "\"\(Columns.printable(key, limit: 80))\": kept as a string, because \(Columns.printable(reason))"
+      )
     }
     return value
   }

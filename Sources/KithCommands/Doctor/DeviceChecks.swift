@@ -22,13 +22,24 @@ struct DirectoryCheck: Check {
   }
 
   func findings(_ sight: Sight, of target: DiagnosisTarget) -> [Finding] {
-    state(sight.isUnderPassphrase, of: target)
+    accounts(of: target)
+      + state(sight.isUnderPassphrase, of: target)
+      + findings(of: [target.pendingAdoption].compactMap(\.self))
       + sight.damaged.map { path in
         finding(
           .note, tried: "looked for damaged databases",
           seen: "the database was damaged and made anew; the damaged one is \(path)",
           advice: "check the disk; once nothing is missing (kith status), remove that file")
       }
+  }
+
+  private func accounts(of target: DiagnosisTarget) -> [Finding] {
+    guard let error = target.accountsError else { return [] }
+    return [
+      finding(
+        .problem, tried: "looked who is signed in", seen: "that is not known, so no command works",
+        advice: Columns.printable(error.description))
+    ]
   }
 
   private func state(_ isUnderPassphrase: Bool?, of target: DiagnosisTarget) -> [Finding] {
@@ -52,30 +63,38 @@ struct DirectoryCheck: Check {
         finding(
           .good, tried: "opened \(target.directory)",
           seen: "modes, owners and structure are sound; \(lock)"),
-        finding(
-          .note, tried: "asked for a node in the directory", seen: "none runs",
-          advice: target.isSignedOut ? nil : "start it: kith run"),
+        noNode(.note, advice: target.isSignedOut ? nil : "start it: kith run"),
       ] + signedOut(target) + problems(report)
     case .none where target.isSignedOut: return signedOut(target)
+    case .none where target.accountsError != nil: return []
     case .none:
       return [
         finding(
           .note, tried: "opened \(target.directory)", seen: "it holds no device",
           advice: "kith account create, or kith join")
       ]
-    case .failed(let error) where error.code == .passphrase && isUnderPassphrase == true:
+    case .locked(let error):
       return [
         finding(
           .unknown, tried: "opened \(target.directory)", seen: error.description,
-          advice: "to look into it: kith doctor --passphrase-file FILE")
+          advice: "to look into it: kith doctor --passphrase-file FILE"),
+        // Only the directory knows whether it is alone.
+        noNode(.problem, advice: "if the account has other devices, start it: kith run"),
       ]
-    case .failed(let error):
-      return [
-        finding(
-          .problem, tried: "opened \(target.directory)",
-          seen: "it cannot be opened (\(error.code))", advice: error.description)
-      ]
+    case .failed(let error): return [unusable(target, error), noNode(.note)]
+    case .silent(let error): return [unusable(target, error)]
     }
+  }
+
+  private func noNode(_ verdict: Finding.Verdict, advice: String? = nil) -> Finding {
+    finding(
+      verdict, tried: "asked for a node in the directory", seen: "none runs", advice: advice)
+  }
+
+  private func unusable(_ target: DiagnosisTarget, _ error: KithError) -> Finding {
+    finding(
+      .problem, tried: "opened \(target.directory)", seen: "it cannot be used",
+      advice: Columns.printable(error.description))
   }
 
   private func signedOut(_ target: DiagnosisTarget) -> [Finding] {

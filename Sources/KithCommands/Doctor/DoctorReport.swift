@@ -1,5 +1,6 @@
 import Kith
 import KithTerminal
+import Synchronization
 
 struct DoctorReport: Equatable, Sendable {
   var findings: [Finding]
@@ -116,7 +117,12 @@ struct DiagnosisTarget: Sendable {
     /// No node is running; the directory was opened for this report.
     case opened(NodeStatus)
     case none
+    /// No node is running, and the passphrase is not known.
+    case locked(KithError)
+    /// No node is running, and the directory cannot be opened.
     case failed(KithError)
+    /// A node does not answer, or another process has the directory open.
+    case silent(KithError)
   }
 
   var directory: String
@@ -126,11 +132,15 @@ struct DiagnosisTarget: Sendable {
   var device: Device
   /// The directory is then that of the local stores.
   var isSignedOut = false
+  /// Why it is not known who is signed in.
+  var accountsError: KithError?
+  /// That writes made while nobody was signed in wait.
+  var pendingAdoption: NodeStatus.Problem?
 
   var report: NodeStatus? {
     switch device {
     case .running(let report), .opened(let report): report
-    case .none, .failed: nil
+    case .none, .locked, .failed, .silent: nil
     }
   }
 
@@ -146,18 +156,24 @@ struct DiagnosisTarget: Sendable {
 }
 
 extension DiagnosisTarget {
-  /// Asks the directory's node, or opens the directory if none is running.
+  /// Asks the directory's node, or opens the directory if none is running. `isGiven`: there is a
+  /// passphrase, or a place for it; otherwise a person is asked.
   static func device(
-    of directory: String, _ passphrase: @escaping PassphraseQuestion
+    of directory: String, _ passphrase: @escaping PassphraseQuestion, isGiven: Bool
   ) async -> Device {
+    let isAnswered = Mutex(isGiven)
     do throws(KithError) {
       return .running(try await LocalClient(directory: directory).status())
     } catch  where error.code != .notRunning {
-      return .failed(error)
+      return .silent(error)
     } catch {}
     do throws(KithError) {
       var configuration = Node.Configuration(directory: directory)
-      configuration.passphrase = passphrase
+      configuration.passphrase = { () throws(KithError) in
+        let answer = try passphrase()
+        isAnswered.withLock { $0 = true }
+        return answer
+      }
       configuration.logger.logLevel = .critical
       configuration.isForReading = true
       let node = try await Node.open(configuration)
@@ -165,7 +181,8 @@ extension DiagnosisTarget {
       try node.close()
       return .opened(report)
     } catch {
-      return error.code == .missing ? .none : .failed(error)
+      let isLocked = error.code == .passphrase && !isAnswered.withLock { $0 }
+      return error.code == .missing ? .none : isLocked ? .locked(error) : .failed(error)
     }
   }
 }

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import KithCore
 
-/// Reads GVariant's text format (GLib, "GVariant Text Format").
+/// Reads GVariant's text format (GLib, "GVariant Text Format"), and refuses what GLib refuses.
 ///
 /// | GVariant | value |
 /// | --- | --- |
@@ -12,23 +12,20 @@ import KithCore
 /// | array, tuple, lone dictionary entry | array |
 /// | dictionary | dictionary; keys that are not strings by their text |
 /// | variant `<…>`, `just …` | its content |
-/// | `nothing` | an empty array; refused if its type is unknown, or an empty array is also a value of it |
+/// | `nothing` | an empty array; refused if an empty array is also a value of its type |
+///
+/// The reader makes a tree, because a later element may say the type of an earlier one; the tree's
+/// values are ``GVariantNode``'s.
 struct GVariantReader {
   /// Nested containers and variants.
   static let maximumDepth = 128
 
-  /// A value and its type, with `*` for what is unknown.
-  private struct Typed {
-    var value: PropertyListValue
-    var type: String
-    /// See ``GVariantText``; nil: the type says it.
-    var form: PropertyListValue?
-
-    var wholeForm: PropertyListValue { form ?? .string(type.replacing("*", with: "s")) }
-  }
-
   private let bytes: [UInt8]
   private var position = 0
+  /// Whether the text so far is as GLib prints it: its spaces, numbers, quotes and escapes.
+  private(set) var isCanonical = true
+  /// Whether the text has said that values are bytes, which GLib prints in hexadecimal.
+  private var namesBytes = false
 
   init(_ text: String) {
     bytes = Array(text.utf8)
@@ -36,245 +33,105 @@ struct GVariantReader {
 
   /// Returns the value and the form that writes it with the same types (``GVariantText``).
   mutating func read() throws(ImportError) -> (value: PropertyListValue, form: PropertyListValue) {
-    let typed = try value(nil, depth: 0)
+    let node = try node(depth: 0)
     skipSpace()
     guard position == bytes.count else { throw error("nothing may follow the value") }
-    return (typed.value, typed.wholeForm)
+    return try node.read()
   }
 
-  /// Whether `nothing` of this type is told from each value.
-  static func canBeNothing(_ type: String) -> Bool { !"am({".contains(type.first ?? "a") }
-
-  /// `expected` is the type, if the text gave it before.
-  private mutating func value(_ expected: String?, depth: Int) throws(ImportError) -> Typed {
+  private mutating func node(depth: Int) throws(ImportError) -> GVariantNode {
     guard depth <= Self.maximumDepth else { throw error("nested too deep") }
     skipSpace()
-    if let expected, expected.first == "m", peek != UInt8(ascii: "@") {
-      return try maybe(expected, depth: depth + 1)
-    }
+    let column = position + 1
+    let content: GVariantNode.Content
     switch peek {
     case nil: throw error("the text ends where a value should be")
     case UInt8(ascii: "@"):
-      let start = position
       position += 1
-      let type = word { !Self.space.contains($0) }
-      guard GVariantType.isValid(type) else { throw error("`@\(type)` is no type", at: start) }
-      return try value(type, depth: depth + 1)
-    case UInt8(ascii: "'"), UInt8(ascii: "\""):
-      let type = expected.flatMap { "og".contains($0) ? $0 : nil } ?? "s"
-      return Typed(value: .string(try string()), type: type)
-    case UInt8(ascii: "["): return try array(expected, depth: depth + 1)
-    case UInt8(ascii: "("):
-      let parts = try list(
-        end: UInt8(ascii: ")"), GVariantType.members(expected ?? "") ?? [], depth: depth + 1)
-      return Self.container("(\(parts.map(\.type).joined()))", parts)
-    case UInt8(ascii: "{"): return try dictionary(expected, depth: depth + 1)
+      let type = word { !Self.space.contains($0) && !",:]>".utf8.contains($0) }
+      guard GVariantType.isValid(type), !type.contains("^") else {
+        throw .gvariant("`@\(type)` is no type", column)
+      }
+      namesBytes = namesBytes || type.contains("y")
+      content = .declared(type, try node(depth: depth + 1))
+    case UInt8(ascii: "'"), UInt8(ascii: "\""): content = .string(try string())
+    case UInt8(ascii: "["): content = .array(try list(end: UInt8(ascii: "]"), depth: depth + 1))
+    case UInt8(ascii: "("): content = .tuple(try list(end: UInt8(ascii: ")"), depth: depth + 1))
+    case UInt8(ascii: "{"): content = try dictionary(depth: depth + 1)
     case UInt8(ascii: "<"):
       position += 1
-      let inner = try value(nil, depth: depth + 1)
+      content = .variant(try node(depth: depth + 1))
       try expect(UInt8(ascii: ">"))
-      let isDefault = inner.wholeForm == .string(GVariantText.defaultType(inner.value))
-      return Typed(
-        value: inner.value, type: "v", form: isDefault ? nil : .array(["v", inner.wholeForm]))
     case UInt8(ascii: "b")
     where bytes.dropFirst(position + 1).first.map(Self.quotes.contains) == true:
       position += 1
-      return Typed(value: .data(Data(try quoted(isBytestring: true))), type: "^ay")
-    default: return try wordValue(expected, depth: depth)
+      namesBytes = true
+      content = .bytestring(Data(try quoted(isBytestring: true)))
+    default: content = try wordContent(depth: depth)
     }
-  }
-
-  private mutating func maybe(_ type: String, depth: Int) throws(ImportError) -> Typed {
-    let start = position
-    let some = String(type.dropFirst())
-    if take(word: "nothing") {
-      guard Self.canBeNothing(some) else {
-        throw error(
-          "`nothing` of the type \(type) has no counterpart among values", at: start, isText: true)
-      }
-      return Typed(value: .array([]), type: type)
-    }
-    _ = take(word: "just")
-    let inner = try value(some, depth: depth)
-    return Typed(
-      value: inner.value, type: type, form: inner.form.map { .array([.string(type), $0]) })
+    return try GVariantNode(content, column: column)
   }
 
   /// Reads a value that begins with a letter, a digit or a sign.
-  private mutating func wordValue(_ expected: String?, depth: Int) throws(ImportError) -> Typed {
+  private mutating func wordContent(depth: Int) throws(ImportError) -> GVariantNode.Content {
     let start = position
     let text = word { Self.wordBytes.contains($0) }
     switch text {
-    case "true": return Typed(value: true, type: "b")
-    case "false": return Typed(value: false, type: "b")
-    case "nothing": throw error("`nothing` has no type here", at: start, isText: true)
-    case "just":
-      let inner = try value(nil, depth: depth + 1)
-      let type = "m" + inner.type
-      return Typed(
-        value: inner.value, type: type, form: inner.form.map { .array([.string(type), $0]) })
     case "": throw error("expected a value")
+    case "true": return .bool(true)
+    case "false": return .bool(false)
+    case "nothing": return .maybe(nil)
+    case "just": return .maybe(try node(depth: depth + 1))
     default:
-      if let type = GVariantType.named(text) { return try value(type, depth: depth + 1) }
-      return try number(text, expected, at: start)
+      if let type = GVariantType.named(text) {
+        namesBytes = namesBytes || type == "y"
+        return .declared(type, try node(depth: depth + 1))
+      }
+      let isNumber = text.first?.isLetter == false
+      guard isNumber || text.hasPrefix("inf") || text.hasPrefix("nan") else {
+        throw error("`\(text)` is no value", at: start)
+      }
+      isCanonical =
+        isCanonical && Self.isCanonical(number: text) && (namesBytes || !text.hasPrefix("0x"))
+      return .number(text)
     }
   }
 
-  private func number(
-    _ text: String, _ expected: String?, at start: Int
-  ) throws(ImportError) -> Typed {
-    let unsigned = text.first == "-" || text.first == "+" ? text.dropFirst() : text[...]
-    let sign = text.first == "-" ? "-" : ""
-    let isDouble = expected == "d"
-    // As in C: 0x starts a hexadecimal number, 0 an octal one.
-    let (digits, radix): (Substring, Int) =
-      if unsigned.hasPrefix("0x") || unsigned.hasPrefix("0X") {
-        (unsigned.dropFirst(2), 16)
-      } else if unsigned.count > 1, unsigned.first == "0" {
-        (unsigned.dropFirst(), 8)
-      } else {
-        (unsigned, 10)
-      }
-    let isInteger =
-      !digits.isEmpty
-      && digits.utf8.allSatisfy { byte in
-        Character(Unicode.Scalar(byte)).hexDigitValue.map { $0 < radix } ?? false
-      }
-    if isInteger, !(isDouble && radix == 10) {
-      guard let integer = Int64(sign + digits, radix: radix) else {
-        throw error(
-          "the integer \(text) is not within \(Int64.min) to \(Int64.max)", at: start, isText: true)
-      }
-      if isDouble { return Typed(value: .double(Double(integer)), type: "d") }
-      let letter = expected?.first ?? (GVariantType.int32.contains(integer) ? "i" : "x")
-      if let (name, range) = GVariantType.integers[letter] {
-        guard range.contains(integer) else {
-          throw error(
-            "a \(name) must be within \(range.lowerBound) to \(range.upperBound)", at: start)
-        }
-        return Typed(value: .integer(integer), type: String(letter))
-      }
-      return Typed(value: .integer(integer), type: "i")
-    }
-    let isSpecial = ["inf", "infinity", "nan"].contains(unsigned.lowercased())
-    let beginsAsNumber = unsigned.first.map { $0 == "." || $0.isWholeNumber } ?? false
-    let looksLikeDouble = beginsAsNumber && (isDouble || unsigned.contains { ".eE".contains($0) })
-    guard radix != 16, isSpecial || looksLikeDouble, let double = Double(text),
-      isSpecial || double.isFinite
-    else {
-      throw error("`\(text)` is no value", at: start)
-    }
-    return Typed(value: .double(double), type: "d")
-  }
-
-  private mutating func array(_ expected: String?, depth: Int) throws(ImportError) -> Typed {
-    let known = expected == "^ay" ? "y" : expected.flatMap { GVariantType.element($0, of: "a") }
-    var parts = try list(
-      end: UInt8(ascii: "]"), known.map { [$0] } ?? [], isArray: true, depth: depth)
-    guard let first = parts.first else {
-      let type = "a" + (known ?? "*")
-      return Typed(value: type == "ay" ? .data(Data()) : .array([]), type: type)
-    }
-    // One double makes all of them doubles.
-    if parts.contains(where: { $0.type == "d" }) {
-      parts = parts.map { part in
-        guard case .integer(let integer) = part.value else { return part }
-        return Typed(value: .double(Double(integer)), type: "d")
-      }
-    }
-    let element =
-      parts.first { $0.type.contains("^") }?.type ?? known
-      ?? parts.first { !$0.type.contains("*") }?.type ?? first.type
-    guard element == "y" else {
-      return Self.container("a" + element, parts, element: element)
-    }
-    var data = Data()
-    for part in parts {
-      guard case .integer(let integer) = part.value, let byte = UInt8(exactly: integer) else {
-        throw error("a byte must be within 0 to 255")
-      }
-      data.append(byte)
-    }
-    return Typed(value: .data(data), type: "ay")
-  }
-
-  /// `element`: the type of all parts.
-  private static func container(
-    _ type: String, _ parts: [Typed], element: String? = nil
-  ) -> Typed {
-    let isPlain = parts.allSatisfy { part in
-      part.form == nil && [nil, part.type].contains(part.type.contains("*") ? nil : element)
-    }
-    return Typed(
-      value: .array(parts.map(\.value)), type: type,
-      form: isPlain ? nil : .array([.string(type)] + parts.map(\.wholeForm)))
-  }
-
-  /// `types` are the members' types; that of an array is its only element, and otherwise the first
-  /// member's.
-  private mutating func list(
-    end: UInt8, _ types: [String], isArray: Bool = false, depth: Int
-  ) throws(ImportError) -> [Typed] {
+  private mutating func list(end: UInt8, depth: Int) throws(ImportError) -> [GVariantNode] {
     position += 1
-    var parts: [Typed] = []
+    let isTuple = end == UInt8(ascii: ")")
+    var parts: [GVariantNode] = []
     while true {
       skipSpace()
-      if take(end) { return parts }
+      let isOnly = isTuple && parts.count == 1
+      // A tuple of one has a comma: (1,).
+      if !isOnly, take(end) { return parts }
       if !parts.isEmpty {
-        try expect(UInt8(ascii: ","))
-        skipSpace()
-        if end == UInt8(ascii: ")"), parts.count == 1, take(end) { return parts }  // (1,)
+        try separator(UInt8(ascii: ","), isBefore: isOnly ? end : nil)
+        if isOnly, take(end) { return parts }
       }
-      let expected: String?
-      if isArray {
-        expected = types.first ?? parts.first { !$0.type.contains("*") }?.type
-      } else {
-        expected = types.indices.contains(parts.count) ? types[parts.count] : nil
-      }
-      parts.append(try value(expected, depth: depth))
+      parts.append(try node(depth: depth))
     }
   }
 
-  private mutating func dictionary(_ expected: String?, depth: Int) throws(ImportError) -> Typed {
+  private mutating func dictionary(depth: Int) throws(ImportError) -> GVariantNode.Content {
     position += 1
-    var (keyType, valueType): (String?, String?)
-    if let (key, value) = expected.flatMap(GVariantType.entry) {
-      (keyType, valueType) = (key, value)
-    } else if let pair = expected.flatMap(GVariantType.members), pair.count == 2 {
-      (keyType, valueType) = (pair[0], pair[1])
-    }
-    var members: [String: PropertyListValue] = [:]
-    var forms: [String: PropertyListValue] = [:]
-    var isPlain = true
+    var members: [(GVariantNode, GVariantNode)] = []
     while true {
       skipSpace()
-      if take(UInt8(ascii: "}")) {
-        let type = "a{\(keyType ?? "s")\(valueType ?? "v")}"
-        return Typed(
-          value: .dictionary(members), type: type,
-          form: isPlain ? nil : .array([.string(type), .dictionary(forms)]))
-      }
-      if !members.isEmpty { try expect(UInt8(ascii: ",")) }
-      let key = try value(keyType, depth: depth)
+      if take(UInt8(ascii: "}")) { return .dictionary(members) }
+      if !members.isEmpty { try separator(UInt8(ascii: ",")) }
+      let key = try node(depth: depth)
       skipSpace()
-      if members.isEmpty, take(UInt8(ascii: ",")) {
+      let isEntry = members.isEmpty && peek == UInt8(ascii: ",")
+      try separator(UInt8(ascii: isEntry ? "," : ":"))
+      let value = try node(depth: depth)
+      members.append((key, value))
+      if isEntry {
         // {'key', value}: an entry without a dictionary.
-        let value = try value(valueType, depth: depth)
         try expect(UInt8(ascii: "}"))
-        return Self.container("{\(key.type)\(value.type)}", [key, value])
+        return .entry(key, value)
       }
-      try expect(UInt8(ascii: ":"))
-      let value = try value(valueType, depth: depth)
-      let name = ValueText.text(key.value)
-      guard members.updateValue(value.value, forKey: name) == nil else {
-        throw error(
-          "the key `\(name)` occurs twice in one dictionary, or an equivalent one does",
-          isText: true)
-      }
-      forms[name] = value.wholeForm
-      isPlain = isPlain && value.form == nil
-      keyType = keyType ?? key.type
-      if valueType?.contains("*") ?? true { valueType = value.type }
     }
   }
 }
@@ -285,6 +142,8 @@ extension GVariantReader {
     guard let string = String(validating: try quoted(isBytestring: false), as: UTF8.self) else {
       throw error("the string is not valid UTF-8", at: start)
     }
+    let isDoublyQuoted = bytes[start] == UInt8(ascii: "\"")
+    if isDoublyQuoted != string.utf8.contains(UInt8(ascii: "'")) { isCanonical = false }
     return string
   }
 
@@ -315,8 +174,13 @@ extension GVariantReader {
       case UInt8(ascii: "U") where !isBytestring: text += try scalar(digits: 8)
       case UInt8(ascii: "0")...UInt8(ascii: "7") where isBytestring:
         position -= 1
-        text.append(octal())
-      default: text.append(letter)
+        let byte = octal()
+        // GLib would end the bytes there.
+        guard byte > 0 else { throw error("a bytestring has no zero byte", at: start) }
+        text.append(byte)
+      default:
+        if letter != quote, !#"\"'"#.utf8.contains(letter) { isCanonical = false }
+        text.append(letter)
       }
     }
     throw error("the string has no closing quote", at: start)
@@ -332,7 +196,9 @@ extension GVariantReader {
       code = code << 4 | UInt32(digit)
       position += 1
     }
-    guard let scalar = Unicode.Scalar(code) else { throw error("no such character", at: start) }
+    guard code > 0, let scalar = Unicode.Scalar(code) else {
+      throw error("no such character", at: start)
+    }
     return String(scalar).utf8
   }
 
@@ -355,7 +221,29 @@ extension GVariantReader {
   private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
 
   private mutating func skipSpace() {
+    let start = position
     while let byte = peek, Self.space.contains(byte) { position += 1 }
+    guard position > start, isCanonical else { return }
+    isCanonical =
+      position - start == 1 && bytes[start] == 0x20
+      && !(start > 0 && "([{<".utf8.contains(bytes[start - 1]))
+      && !(peek.map(")]}>,:".utf8.contains) ?? true)
+  }
+
+  /// Takes a comma or colon, and the space after it. `isBefore`: this byte may follow without a space.
+  private mutating func separator(
+    _ byte: UInt8, isBefore end: UInt8? = nil
+  ) throws(ImportError) {
+    try expect(byte)
+    if peek != 0x20, peek != end { isCanonical = false }
+    skipSpace()
+  }
+
+  /// As GLib prints numbers: 17 digits at most, bytes in hexadecimal.
+  private static func isCanonical(number text: String) -> Bool {
+    let number =
+      #/-?(?:0|[1-9][0-9]*)(?:\.(?:0|[0-9]*[1-9]))?(?:e[+-][0-9]{2,3})?|0x[0-9a-f]{2}|-?inf|-?nan/#
+    return text != "-0" && text.wholeMatch(of: number) != nil
   }
 
   private mutating func word(_ belongs: (UInt8) -> Bool) -> String {
@@ -370,24 +258,19 @@ extension GVariantReader {
     return true
   }
 
-  /// Takes a whole word.
-  private mutating func take(word: String) -> Bool {
-    let start = position
-    if self.word({ Self.wordBytes.contains($0) }) == word { return true }
-    position = start
-    return false
-  }
-
   private mutating func expect(_ byte: UInt8) throws(ImportError) {
     skipSpace()
     guard take(byte) else { throw error("expected \(Character(Unicode.Scalar(byte)))") }
   }
 
+  private func error(_ reason: String, at position: Int? = nil) -> ImportError {
+    .gvariant(reason, (position ?? self.position) + 1)
+  }
+}
+
+extension ImportError {
   /// `isText`: the text is GVariant's, but no value has the content.
-  private func error(
-    _ reason: String, at position: Int? = nil, isText: Bool = false
-  ) -> ImportError {
-    ImportError(
-      "column \((position ?? self.position) + 1) of the value: \(reason)", isText: isText)
+  static func gvariant(_ reason: String, _ column: Int, isText: Bool = false) -> ImportError {
+    ImportError("column \(column) of the value: \(reason)", isText: isText)
   }
 }

@@ -76,6 +76,9 @@ package struct ImportSummary: Equatable, Sendable {
   var isDryRun: Bool
   var seconds: Double
 
+  /// Whether nothing was left out.
+  var isWhole: Bool { refused.isEmpty && warning == nil }
+
   func text(_ style: Style) -> String {
     let verb = isDryRun ? "would be imported" : "imported"
     let time = isDryRun ? "" : " in \(Format.duration(seconds: seconds))"

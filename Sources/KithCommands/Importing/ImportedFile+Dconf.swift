@@ -7,58 +7,76 @@ extension ImportedFile {
   /// a slash, and its name: `org/gnome/desktop/interface/clock-format`. Under `[/]` it is only the
   /// name.
   ///
-  /// Unless it `isCertain` that the file is a dump, a value that is no GVariant text refuses the
-  /// whole file: it is an INI file.
+  /// Unless it `isCertain` that the file is a dump, the first line that `dconf dump` would write
+  /// otherwise refuses the whole file: in TOML and INI files, the same text may be another value.
   mutating func takeDconf(_ data: Data, isCertain: Bool) throws(ImportError) {
+    let data = data.starts(with: [0xEF, 0xBB, 0xBF]) ? data.dropFirst(3) : data
     var section: String?
-    var foreign: ImportError?
-    for (index, line) in data.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated()
+    for (index, bytes) in data.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated()
     {
       let number = index + 1
-      guard let text = String(validating: line, as: UTF8.self)?.trimmed else {
+      guard let line = String(validating: bytes, as: UTF8.self) else {
         throw ImportError("line \(number): the text is not valid UTF-8")
       }
-      if text.isEmpty || text.hasPrefix("#") || text.hasPrefix(";") { continue }
-      if text.hasPrefix("[") {
-        guard text.hasSuffix("]"), text.utf8.count > 2 else {
+      let text = line.trimmed
+      guard
+        isCertain || line.utf8.count == text.utf8.count
+          || line.utf8.count == text.utf8.count + 1 && line.utf8.last == 0x0D
+      else { throw .notCertain("line \(number): white space around the text") }
+      guard let first = text.unicodeScalars.first else { continue }
+      if first == "#" || first == ";" {
+        guard isCertain else { throw .notCertain("line \(number): a comment") }
+        continue
+      }
+      if first == "[" {
+        let path = text.unicodeScalars.dropFirst().dropLast()
+        guard text.unicodeScalars.last == "]", !path.isEmpty else {
           throw ImportError("line \(number): a section must be written as [path/of/section]")
         }
-        let path = text.dropFirst().dropLast()
         guard !path.contains("["), !path.contains("]") else {
           throw ImportError(
             "line \(number): no section of dconf is \(text.prefix(80)); this is an INI file")
         }
-        section = path.split(separator: "/").joined(separator: "/")
+        section = path.split(separator: "/").map(String.init).joined(separator: "/")
         continue
       }
-      guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
+      guard let equals = text.unicodeScalars.firstIndex(of: "="), equals > text.startIndex else {
         throw ImportError("line \(number): expected [section] or key=value")
       }
       guard let section else {
         throw ImportError("line \(number): a key stands before the first [section]")
       }
-      let name = String(text[..<equals]).trimmed
+      let (left, right) = (text[..<equals], text[text.unicodeScalars.index(after: equals)...])
+      let (name, value) = (left.trimmed, right.trimmed)
+      guard isCertain || left.utf8.count == name.utf8.count && right.utf8.count == value.utf8.count
+      else { throw .notCertain("line \(number): white space around =") }
       let key = section.isEmpty ? name : section + "/" + name
-      var form: PropertyListValue?
+      var (form, foreign): (PropertyListValue?, ImportError?)
       add(key) {
-        var reader = GVariantReader(String(text[text.index(after: equals)...]).trimmed)
+        var reader = GVariantReader(value)
         do throws(ImportError) {
           let read = try reader.read()
+          if !reader.isCanonical {
+            foreign = ImportError("line \(number): `dconf dump` writes this value otherwise")
+          }
           form = read.form
           return read.value
         } catch {
           let error = ImportError("line \(number): \(error)", isText: error.isText)
-          if !error.isText { foreign = foreign ?? error }
+          if !error.isText { foreign = error }
           throw error
         }
       }
+      if let foreign, !isCertain { throw .notCertain(foreign.description) }
       forms[Key(prefix + key)] = form
     }
-    if let foreign, !isCertain {
-      throw ImportError(
-        "the file is no dump of dconf, but perhaps an INI file: \(foreign). If it is a damaged dump, "
-          + "--format dconf imports the other keys")
-    }
+  }
+}
+
+extension ImportError {
+  fileprivate static func notCertain(_ reason: String) -> ImportError {
+    ImportError(
+      "this may be TOML or an INI file: \(reason). If it is a dump of dconf: --format dconf")
   }
 }
 
@@ -86,20 +104,24 @@ enum DconfTypes {
   /// Keeps the forms of a file's values, and drops those of keys that are gone; durable on return.
   static func keep(_ file: ImportedFile, of store: String, at node: any NodeAccess) async throws {
     let writes = try await writes(file, store, node)
+    var refusal: KithError?
     for start in stride(from: 0, to: writes.count, by: keysPerCommit) {
       let some = writes[start..<min(start + keysPerCommit, writes.count)].map { [$0] }
       let refused = try await node.write(each: some, in: Self.store, policy: policy)
-      if let error = refused.compactMap(\.self).first { throw error }
+      refusal = refusal ?? refused.compactMap(\.self).first
     }
+    if let refusal { throw refusal }
   }
 
   /// Throws as ``keep(_:of:at:)`` would, and writes nothing.
   static func rehearse(_ file: ImportedFile, of store: String, at node: any NodeAccess) async throws
   {
+    let writes = try await writes(file, store, node)
+    guard !writes.isEmpty else { return }
     var usage = try await node.usage(of: Self.store)
     usage.policy = policy
     var trial = TrialStore(values: try await node.values(in: Self.store), usage: usage)
-    try trial.write(try await writes(file, store, node))
+    try trial.write(writes)
   }
 
   private static func writes(

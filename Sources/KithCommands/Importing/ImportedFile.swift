@@ -116,7 +116,7 @@ package enum ImportFormat: String, CaseIterable, Sendable {
       guard !bytes.prefix(2).contains(0) else {
         throw ImportError(
           "the encoding seems to be UTF-16 without a byte-order mark; convert it: "
-            + "iconv -f UTF-16LE -t UTF-8")
+            + "iconv -f UTF-16\(bytes[0] == 0 ? "BE" : "LE") -t UTF-8")
       }
       return data
     }
@@ -152,31 +152,46 @@ extension ImportedFile {
       if Self.isOldPropertyList(data) { throw .oldPropertyList }
       throw ImportError("the file is not valid JSON: \(error)")
     }
-    guard case .object(var members) = root else {
+    guard case .object(let members) = root else {
       throw ImportError(
         "line 1: the file holds \(root.kindName) where an object with one member a key is needed: "
           + "{\"key\": value, …}")
     }
-    // `kith export` uses this form for a store whose only key looks like a tag.
+    // `kith export` uses this form for a store whose keys look like another document.
+    let entries: [JSONMember]
     if members.count == 1, members[0].key == ValueJSON.Tag.dictionary.rawValue,
       case .object(let inner) = members[0].value
     {
-      members = inner
+      entries = inner
+    } else {
+      entries = try Self.values(of: members)
     }
-    for member in try Self.values(of: members) {
+    for member in entries {
       add(member.key) { try ValueJSON.value(member.value) }
     }
   }
 
-  /// Returns the `values` of a document of `kith export --json`; otherwise the object's own
-  /// members. Throws if the document has an unknown version.
+  /// Returns the `values` of a document of `kith export --json`, which is told by its `format`;
+  /// otherwise the object's own members. Throws if the document is damaged or of an unknown version.
   private static func values(of members: [JSONMember]) throws(ImportError) -> [JSONMember] {
-    func member(_ key: String) -> JSONNode? { members.first { $0.key == key }?.value }
-    guard member("format") == .string(ExportDocument.format), members.count == 4,
-      case .object(let values)? = member("values"), member("store") != nil
+    func member(_ key: String) throws(ImportError) -> JSONNode? {
+      let found = members.filter { $0.key == key }
+      guard found.count <= 1 else {
+        throw ImportError("this export has the member \"\(key)\" twice")
+      }
+      return found.first?.value
+    }
+    guard
+      members.contains(where: { $0.key == "format" && $0.value == .string(ExportDocument.format) })
     else { return members }
-    guard member("version") == .number("\(Document.version)") else {
+    guard case .number(let version)? = try member("version") else {
+      throw ImportError("this export is damaged: its \"version\" is missing, or no number")
+    }
+    guard version == "\(Document.version)" else {
       throw ImportError("this export was written by a newer version of kith; update kith first")
+    }
+    guard case .object(let values)? = try member("values") else {
+      throw ImportError("this export is damaged: its \"values\" are missing, or no object")
     }
     return values
   }

@@ -103,11 +103,13 @@ struct XMLPropertyListReader {
       return node(
         integer(trimmed).map(PropertyListValue.integer),
         "an integer from \(Int64.min) to \(Int64.max)")
-    case "real": return node(double(trimmed).map(PropertyListValue.double), "a finite number")
+    case "real":
+      return node(
+        double(trimmed).map(PropertyListValue.double), "a number within the range of a double")
     case "date": return node(ISO8601Text.date(trimmed).map(PropertyListValue.date), "a date")
     default:
       let digits = String(decoding: text.utf8.filter { !isSpace($0) }, as: UTF8.self)
-      return node(Data(base64Encoded: digits).map(PropertyListValue.data), "base64")
+      return node(Data(canonicalBase64: digits).map(PropertyListValue.data), "base64")
     }
   }
 
@@ -118,11 +120,9 @@ struct XMLPropertyListReader {
     return Int64((isNegative ? "-" : "") + digits.dropFirst(2), radix: 16)
   }
 
-  /// `Double` reads too large numbers as infinity, and accepts hexadecimal.
+  /// `Double` accepts hexadecimal.
   private static func double(_ text: String) -> Double? {
-    guard let double = Double(text), !text.lowercased().contains("x") else { return nil }
-    let isNamed = text.lowercased().contains { "in".contains($0) }
-    return double.isFinite || isNamed ? double : nil
+    text.lowercased().contains("x") ? nil : Double(withinRange: text)
   }
 
   // MARK: Markup

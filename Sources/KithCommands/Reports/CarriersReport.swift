@@ -9,7 +9,7 @@ struct CarriersReport: Equatable, Sendable {
   func text(_ style: Style) -> String {
     guard !status.carriers.isEmpty else { return "" }
     var table = Table([
-      ("CARRIER", .cut), ("FOR", .left), ("HOLDS ALL", .right), ("LISTED", .right),
+      ("CARRIER", .whole), ("FOR", .left), ("HOLDS ALL", .right), ("LISTED", .right),
       ("OBJECTS", .right), ("SIZE", .right), ("REMARKS", .wrapped),
     ])
     for carrier in status.carriers {

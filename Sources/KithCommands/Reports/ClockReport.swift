@@ -20,7 +20,7 @@ struct ClockReport: Sendable {
       ahead > 0
         ? .init("\(Format.offset(ahead)) ahead of the time", .bad) : .init("with the time", .good))
     guard !clock.peers.isEmpty else { return facts.text(style) }
-    var peers = Table([("DEVICE", .cut), ("CLOCK", .right), ("SYNCHRONISED", .left)])
+    var peers = Table([("DEVICE", .whole), ("CLOCK", .right), ("SYNCHRONISED", .left)])
     for peer in clock.peers {
       let differs = peer.milliseconds.magnitude > 60_000
       peers.add([

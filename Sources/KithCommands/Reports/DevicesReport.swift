@@ -24,10 +24,10 @@ struct DevicesReport: Equatable, Sendable {
 
   func text(_ style: Style) -> String {
     var everyday = Table([
-      ("DEVICE", .cut), ("STATE", .left), ("SEEN", .right), ("HAS", .left), ("ADDRESS", .wrapped),
+      ("DEVICE", .whole), ("STATE", .left), ("SEEN", .right), ("HAS", .left), ("ADDRESS", .wrapped),
     ])
     var rarer = Table([
-      ("DEVICE", .cut), ("FINGERPRINT", .left), ("ENROLLED", .right), ("BY", .cut),
+      ("DEVICE", .whole), ("FINGERPRINT", .left), ("ENROLLED", .right), ("BY", .cut),
       ("VERSION", .left), ("CLOCK", .right),
     ])
     let devices = devices
@@ -154,7 +154,7 @@ struct AddressesReport: Equatable, Sendable {
   func text(_ style: Style) -> String {
     guard !status.addresses.isEmpty else { return "" }
     var table = Table([
-      ("ADDRESS", .cut), ("DEVICE", .cut), ("FROM", .left), ("CALLED", .right),
+      ("ADDRESS", .whole), ("DEVICE", .cut), ("FROM", .left), ("CALLED", .right),
       ("RESULT", .wrapped),
     ])
     for address in status.addresses {

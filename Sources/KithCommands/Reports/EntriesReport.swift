@@ -29,7 +29,7 @@ struct EntriesReport {
   var keys: String { items.map { Columns.printable($0.key) }.joined(separator: "\n") }
 
   func table(_ style: Style) -> String {
-    var table = Table([("KEY", .cut), ("TYPE", .left), ("SIZE", .right), ("VALUE", .cut)])
+    var table = Table([("KEY", .whole), ("TYPE", .left), ("SIZE", .right), ("VALUE", .cut)])
     for item in items {
       table.add([
         Table.Cell(Columns.printable(item.key), .strong),
@@ -113,11 +113,11 @@ struct HistoryReport: Sendable {
 
   func text(_ style: Style) -> String {
     var table = Table([
-      ("NO", .right), ("KEY", .cut), ("UNTIL", .left), ("ENDED BY", .cut), ("VALUE", .cut),
+      ("KEY", .whole), ("NO", .right), ("UNTIL", .left), ("ENDED BY", .cut), ("VALUE", .cut),
     ])
     for past in values {
       table.add([
-        Table.Cell("\(past.number)"), Table.Cell(Columns.printable(past.key.text), .strong),
+        Table.Cell(Columns.printable(past.key.text), .strong), Table.Cell("\(past.number)"),
         Table.Cell(Moment.text(past.endedMilliseconds)),
         Table.Cell(past.endedBy.map { status.name(of: $0) } ?? "the quota"),
         past.value.map {

@@ -15,10 +15,12 @@ package struct ExportDocument: Sendable {
     self.entries = entries
   }
 
-  /// Only keys and values. If the only key looks like a tag of ``ValueJSON``, the document is
-  /// wrapped as a dictionary.
+  /// Only keys and values. If these look like a tag of ``ValueJSON`` or like ``versioned``, the
+  /// document is wrapped as a dictionary.
   var plain: Document {
-    guard entries.count == 1, ValueJSON.Tag(rawValue: entries[0].key) != nil else { return members }
+    let isTag = entries.count == 1 && ValueJSON.Tag(rawValue: entries[0].key) != nil
+    let isVersioned = entries.contains { $0.key == "format" && $0.value == .string(Self.format) }
+    guard isTag || isVersioned else { return members }
     return .members([(ValueJSON.Tag.dictionary.rawValue, members)])
   }
 
@@ -59,14 +61,16 @@ struct DconfDocument {
     .joined(separator: "\n\n")
   }
 
-  /// Nil if ``ImportedFile`` would not read the key back.
+  /// Nil if no key file holds the key: ``ImportedFile`` or `dconf load` would not read it back.
   private static func path(of key: String) -> (section: String, name: String)? {
-    let parts = key.split(separator: "/", omittingEmptySubsequences: false)
+    let scalars = key.unicodeScalars
+    let parts = scalars.split(separator: "/", omittingEmptySubsequences: false)
     guard let name = parts.last, parts.allSatisfy({ !$0.isEmpty }),
-      key.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }),
-      !name.contains("="), !"#;[".contains(name[name.startIndex]),
-      name.first?.isWhitespace == false, name.last?.isWhitespace == false
+      scalars.allSatisfy({ $0.properties.generalCategory != .control && $0 != "[" && $0 != "]" }),
+      !name.contains("="), let first = name.first, let last = name.last,
+      first != "#", first != ";",
+      !first.properties.isWhitespace, !last.properties.isWhitespace
     else { return nil }
-    return (parts.dropLast().joined(separator: "/"), String(name))
+    return (parts.dropLast().map(String.init).joined(separator: "/"), String(name))
   }
 }

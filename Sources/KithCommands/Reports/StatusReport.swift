@@ -194,10 +194,14 @@ struct StatusCheck: Equatable, Sendable {
   private(set) var problems: [String] = []
   private var connection = ""
   private var connected = 0
-  private var others = 0
+  /// Nil: not known.
+  private var others: Int?
 
-  /// The node could not be asked.
-  init(failure: String) { problems = [Self.phrase(failure)] }
+  /// The node could not be asked; the status is that of its directory, if known.
+  init(failures: [String], _ status: NodeStatus? = nil) {
+    problems = failures.map(Self.phrase)
+    others = status?.account == nil ? nil : status?.others.count
+  }
 
   /// `peers`: how many devices must be connected; nil: one, unless there is no other device or a
   /// carrier works. `behind`: how many milliseconds a device may lack something; nil: any time.
@@ -206,7 +210,8 @@ struct StatusCheck: Equatable, Sendable {
       problems = ["nobody is signed in here; \(CommonOptions.signingIn)"]
       return
     }
-    others = status.others.count
+    let others = status.others.count
+    self.others = others
     connected = status.others.count { status.isConnected(to: $0, now: now) }
     connection =
       others == 0 ? "the account has no other device yet" : status.connection(now: now)
@@ -249,7 +254,8 @@ struct StatusCheck: Equatable, Sendable {
 
   var document: Document {
     .versioned([
-      "connected": .int(connected), "healthy": .bool(problems.isEmpty), "others": .int(others),
+      "connected": .int(connected), "healthy": .bool(problems.isEmpty),
+      "others": others.map { .int($0) },
       "problems": .strings(problems),
     ])
   }

@@ -13,7 +13,7 @@ struct StoresReport: Equatable, Sendable {
   func text(_ style: Style) -> String {
     guard !shown.isEmpty else { return "" }
     var table = Table([
-      ("STORE", .cut), ("KEYS", .right), ("SIZE", .right), ("USED", .right), ("ON", .right),
+      ("STORE", .whole), ("KEYS", .right), ("SIZE", .right), ("USED", .right), ("ON", .right),
       ("REMARKS", .wrapped),
     ])
     for store in shown {
@@ -56,28 +56,28 @@ struct UnshownReport: Sendable {
   /// Refused transactions have numbers.
   func text(_ style: Style) -> String {
     var table = Table([
-      ("KEY", .cut), ("WHY", .left), ("NO", .right), ("SIZE", .right), ("WRITTEN BY", .cut),
-      ("WRITTEN", .left), ("VALUE", .cut),
+      ("KEY", .whole), ("NO", .right), ("SIZE", .right), ("WRITTEN BY", .left),
+      ("WRITTEN", .left), ("VALUE", .cut), ("WHY", .wrapped),
     ])
     let limit = style.columns ?? .max
     for entry in hidden {
       table.add([
-        Table.Cell(Columns.printable(entry.key.text), .strong), Table.Cell("hidden"),
-        Table.Cell(""),
-        Table.Cell(Format.bytes(entry.bytes)), Table.Cell(status.name(of: entry.device)),
+        Table.Cell(Columns.printable(entry.key.text), .strong), "",
+        Table.Cell(Format.bytes(entry.bytes)),
+        Table.Cell(status.name(of: entry.device, limit: 16)),
         Table.Cell(Moment.text(entry.writtenMilliseconds)),
-        Table.Cell(Columns.printable(ValueText.text(entry.value), limit: limit)),
+        Table.Cell(Columns.printable(ValueText.text(entry.value), limit: limit)), "hidden",
       ])
     }
     for item in refusals {
       for (write, operation) in zip(item.writes, item.operations) {
         table.add([
-          Table.Cell(Columns.printable(write.key.text), .strong),
-          Table.Cell("refused: \(item.reason)", .warning), Table.Cell("\(item.number)"),
+          Table.Cell(Columns.printable(write.key.text), .strong), Table.Cell("\(item.number)"),
           Table.Cell(operation.value.map { Format.bytes($0.size) } ?? ""),
           Table.Cell("this device"), Table.Cell(Moment.text(item.writtenMilliseconds)),
           write.value.map { Table.Cell(Columns.printable(ValueText.text($0), limit: limit)) }
             ?? Table.Cell("removed", .faint),
+          Table.Cell("refused: \(item.reason.words)", .warning),
         ])
       }
     }
@@ -111,6 +111,15 @@ struct UnshownReport: Sendable {
         }),
       "store": .string(store),
     ])
+  }
+}
+
+extension KeyValueStore.Refusal.Reason {
+  fileprivate var words: String {
+    switch self {
+    case .quota: "no room"
+    case .initialSync: "the account had the key"
+    }
   }
 }
 

@@ -18,9 +18,13 @@ enum CommandName {
       "pair": "kith invite", "peers": "kith devices", "nodes": "kith devices",
       "ping": "kith devices meet", "connect": "kith devices meet",
       "up": "kith run", "start": "kith run", "serve": "kith run", "daemon": "kith run",
-      "down": "kith service remove", "stop": "kith service remove",
+      "down": "systemctl --user stop kith", "stop": "systemctl --user stop kith",
+      "restart": "systemctl --user restart kith", "reload": "systemctl --user restart kith",
       "log": "journalctl --user -u kith", "logs": "journalctl --user -u kith",
       "info": "kith status", "version": "kith --version", "wait": "kith sync",
+      "repair": "kith doctor --repair", "fix": "kith doctor --repair", "check": "kith doctor",
+      "redo": "kith undo", "revert": "kith undo", "find": "kith ls", "search": "kith ls",
+      "-V": "kith --version", "-v": "kith --version",
     ],
     "kith account": [
       "delete": "kith account leave", "remove": "kith account leave", "rm": "kith account leave",
@@ -42,7 +46,8 @@ enum CommandName {
     ],
     "kith service": [
       "start": "kith service install", "enable": "kith service install",
-      "stop": "kith service remove", "uninstall": "kith service remove",
+      "stop": "systemctl --user stop kith", "restart": "systemctl --user restart kith",
+      "disable": "systemctl --user disable --now kith", "uninstall": "kith service remove",
       "logs": "journalctl --user -u kith",
     ],
   ]
@@ -57,6 +62,9 @@ enum CommandName {
   static func check(
     _ arguments: [String], of root: any ParsableCommand.Type
   ) throws(CommandFailure) {
+    if let option = arguments.first, let meant = synonyms["kith"]?[option], option.hasPrefix("-") {
+      throw CommandFailure(.usage, "there is no option '\(option)'; did you mean '\(meant)'?")
+    }
     try checkOptions(before: arguments, of: root)
     var names = arguments.prefix { !$0.hasPrefix("-") }
     if names.first == "help" { names.removeFirst() }
@@ -104,6 +112,21 @@ enum CommandName {
     }
     if (1...2).contains(below.count) { return below.joined(separator: " or ") }
     return nearest(to: name, among: subcommands.map { $0.name }).map { "'\(path) \($0)'" }
+  }
+
+  /// Options that answer a question before it is asked.
+  private static let answers = ["--yes", "--force"]
+
+  /// Takes a suggestion for an option out of the parser's message, unless it is near enough, and
+  /// harmless.
+  static func checked(_ message: String) -> String {
+    let suggestion =
+      #/Unknown option '(?<typed>[^']*)'\.(?<rest> Did you mean '(?<meant>[^']*)'\?)/#
+    guard let match = message.firstMatch(of: suggestion) else { return message }
+    let meant = String(match.meant)
+    let isNear = nearest(to: String(match.typed), among: [meant]) != nil
+    guard !isNear || answers.contains(meant) else { return message }
+    return String(message[..<match.rest.startIndex] + message[match.rest.endIndex...])
   }
 
   /// Nil if all names need too many changes.

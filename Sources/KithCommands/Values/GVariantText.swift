@@ -31,6 +31,9 @@ enum GVariantText {
     }
   }
 
+  /// Whether `nothing` of this type is told from each value.
+  static func canBeNothing(_ type: String) -> Bool { !"am({".contains(type.first ?? "a") }
+
   static func defaultType(_ value: PropertyListValue) -> String {
     switch value {
     case .bool: return "b"
@@ -70,7 +73,7 @@ enum GVariantText {
     }
     switch (type.first, value) {
     case ("b", .bool(let bool)): return "\(bool)"
-    case ("d", .double(let double)): return double.description
+    case ("d", .double(let double)): return double.isNaN ? "nan" : double.description
     case ("d", .integer(let integer)):
       return Double(exactly: integer).map(\.description)
     case ("s", .string(let string)): return quoted(string)
@@ -87,7 +90,7 @@ enum GVariantText {
     case ("m", _):
       guard let some = GVariantType.element(type, of: "m") else { return nil }
       let prefix = isTyped ? "@\(plain(type)) " : ""
-      if value == .array([]), GVariantReader.canBeNothing(some) { return prefix + "nothing" }
+      if value == .array([]), canBeNothing(some) { return prefix + "nothing" }
       let just = some.hasPrefix("m") ? "just " : ""
       return inside(value, innerForm(0, some), false).map { prefix + just + $0 }
     case ("a", .dictionary(let members)):
@@ -150,7 +153,7 @@ enum GVariantText {
       (type, inner) = (text, ArraySlice(Array(forms.dropFirst())))
     default: return nil
     }
-    return GVariantType.isValid(type) && !type.contains("*") ? (type, inner) : nil
+    return GVariantType.isValid(type) ? (type, inner) : nil
   }
 
   /// The type as GLib knows it.
@@ -166,7 +169,7 @@ enum GVariantText {
     }
   }
 
-  private static func isObjectPath(_ text: String) -> Bool {
+  static func isObjectPath(_ text: String) -> Bool {
     guard text.hasPrefix("/"), text != "/" else { return text == "/" }
     return text.dropFirst().split(separator: "/", omittingEmptySubsequences: false).allSatisfy {
       !$0.isEmpty
@@ -210,8 +213,8 @@ enum GVariantText {
   }
 }
 
-/// GVariant's type strings (GLib, "GVariant Type Strings"), and two of our own: `^ay` is a
-/// bytestring `b'…'`, and `a*` an array whose elements nobody has seen.
+/// GVariant's type strings (GLib, "GVariant Type Strings"), and one of our own: `^ay` is a bytestring
+/// `b'…'`.
 enum GVariantType {
   /// Bytes of a type string, as D-Bus has it.
   static let limit = 255
@@ -280,7 +283,7 @@ enum GVariantType {
     guard depth <= depthLimit, let first = type.first else { return nil }
     let rest = type.dropFirst()
     switch first {
-    case "b", "y", "n", "q", "i", "u", "x", "t", "h", "d", "s", "o", "g", "v", "*": return rest
+    case "b", "y", "n", "q", "i", "u", "x", "t", "h", "d", "s", "o", "g", "v": return rest
     case "^": return rest.hasPrefix("ay") ? rest.dropFirst(2) : nil
     case "a", "m": return self.rest(after: rest, depth + 1)
     case "(":

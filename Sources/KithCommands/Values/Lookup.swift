@@ -5,9 +5,10 @@ extension [Accounts.KnownAccount] {
   /// Finds the account that a person means: by its id or first digits. Nil: the only one. Throws if
   /// none matches, or more than one.
   func find(_ text: String?) throws(CommandFailure) -> Accounts.KnownAccount {
+    try demandName(text)
     let prefix = text?.lowercased()
     let found = filter { $0.account.hex.hasPrefix(prefix ?? "") }
-    if let one = found.first, Set(found.map(\.account)).count == 1, prefix != "" { return one }
+    if let one = found.first, Set(found.map(\.account)).count == 1 { return one }
     let problem: String =
       switch (prefix, found.isEmpty) {
       case (nil, true): "no account is here; run kith account create or kith join"
@@ -20,12 +21,18 @@ extension [Accounts.KnownAccount] {
   }
 }
 
+/// An empty name means nothing: it is a script's empty variable.
+private func demandName(_ text: String?) throws(CommandFailure) {
+  guard text != "" else { throw CommandFailure(.usage, "the name is empty") }
+}
+
 extension [NodeStatus.Device] {
   private static var fewestDigits: Int { 4 }
 
   /// Finds the member that a person means: by name, fingerprint, or the first digits of its id.
   /// Throws if none matches, or more than one.
   func find(_ text: String) throws(CommandFailure) -> NodeStatus.Device {
+    try demandName(text)
     let members = filter(\.isMember)
     let shown = Columns.printable(text, limit: 64)
     // Check names first: a name may look like digits of an id.
@@ -54,6 +61,7 @@ extension [CarrierSettings] {
   /// Finds the carrier that a person means: by its location, or a part that only one has; if there
   /// is one carrier, it need not be named.
   func find(_ text: String?) throws(CommandFailure) -> CarrierSettings {
+    try demandName(text)
     guard let text else {
       guard let one = first, count == 1 else {
         throw isEmpty

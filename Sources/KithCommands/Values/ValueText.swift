@@ -59,6 +59,19 @@ enum ValueText {
     }
   }
 
+  /// Why a text that looks like JSON, and was read with `auto`, is a string; nil: it is none of these.
+  static func reasonAgainstJSON(_ text: String, _ value: PropertyListValue) -> String? {
+    guard case .string = value, let first = text.utf8.first, "{[".utf8.contains(first) else {
+      return nil
+    }
+    do {
+      _ = try ValueJSON.value(text)
+      return "as JSON a number in it would be printed otherwise; --type json takes it as JSON."
+    } catch {
+      return "it is no JSON of a value: \(error)."
+    }
+  }
+
   private static func bool(_ text: String) -> PropertyListValue? {
     switch text.lowercased() {
     case "true", "yes", "on", "1": true
@@ -68,15 +81,15 @@ enum ValueText {
   }
 
   private static func double(_ text: String) -> PropertyListValue? {
-    // `Double` reads too large numbers as infinity, and accepts hexadecimal.
-    guard let double = Double(text), !text.lowercased().contains("x"),
+    // `Double` accepts hexadecimal.
+    guard let double = Double(withinRange: text), !text.lowercased().contains("x"),
       double.isFinite || ["inf", "+inf", "-inf", "nan"].contains(text.lowercased())
     else { return nil }
     return .double(double)
   }
 
   private static func data(_ text: String) -> Data? {
-    guard text.hasPrefix("0x") else { return Data(base64Encoded: text) }
+    guard text.hasPrefix("0x") else { return Data(canonicalBase64: text) }
     let digits = text.utf8.dropFirst(2).compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
     guard digits.count == text.utf8.count - 2, digits.count.isMultiple(of: 2) else { return nil }
     let bytes = stride(from: 0, to: digits.count, by: 2)

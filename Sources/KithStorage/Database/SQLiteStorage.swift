@@ -28,6 +28,7 @@ package final class SQLiteStorage: ReplicaStorage {
     // SQLite takes an empty file for a new database.
     guard isNew || size > 0 else { throw .damaged(path, "the database was emptied") }
     if !isNew {
+      try Files.checkWritable([path, path + "-wal"])
       let header = try Files.head(path, count: DatabaseImage.headerBytes)
       guard DatabaseImage.isSound(header) else {
         throw .damagedDatabase(path, "the database's header is damaged")

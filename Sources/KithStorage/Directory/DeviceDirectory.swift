@@ -290,6 +290,8 @@ struct Layout {
     [database, newDatabase, directory + "/accounts.json", directory + "/local/kith.sqlite"]
       .contains(where: Files.exists)
   }
+  /// By the name that the local stores' directory has.
+  var isLocal: Bool { directory.hasSuffix("/local") }
   /// Files with secrets or data, or that decide about the owner.
   var files: [String] {
     [secrets, newSecrets, lock, database, database + "-wal"] + newDatabaseFiles

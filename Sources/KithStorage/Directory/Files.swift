@@ -100,11 +100,15 @@ package enum Files {
 
   /// Nil unless the path is another user's directory.
   package static func foreign(_ path: String) -> StorageError? {
+    foreignOwner(of: path).map { foreign(path, owner: $0) }
+  }
+
+  private static func foreignOwner(of path: String) -> uid_t? {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR,
       status.st_uid != geteuid()
     else { return nil }
-    return foreign(path, owner: status.st_uid)
+    return status.st_uid
   }
 
   private static func foreign(_ path: String, owner: uid_t) -> StorageError {
@@ -129,6 +133,13 @@ package enum Files {
       return nil
     }
     return entry.pw_name.map { String(cString: $0) }
+  }
+
+  /// SQLite reports a file that may not be written as an error of the disk.
+  static func checkWritable(_ files: [String]) throws(StorageError) {
+    for file in files where access(file, W_OK) != 0 && errno != ENOENT {
+      throw .system("write it", file, errno: errno)
+    }
   }
 
   /// See ``checkPrivate(_:directory:)``.
@@ -156,7 +167,14 @@ package enum Files {
     let parent = parent(of: path)
     if !parent.isEmpty, !exists(parent) { try makePrivateDirectory(parent) }
     guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
-      throw .system("make the directory", path, errno: errno)
+      guard errno == EACCES, let owner = foreignOwner(of: parent) else {
+        throw .system("make the directory", path, errno: errno)
+      }
+      throw StorageError(
+        code: .unsafePermissions, path: path,
+        message:
+          "cannot be made: \(parent) belongs to the user \(userName(owner) ?? "\(owner)"); give another "
+          + "--directory, or set HOME")
     }
     // An unusual umask may have removed bits of the owner.
     guard chmod(path, 0o700) == 0 else { throw .system("set its mode", path, errno: errno) }

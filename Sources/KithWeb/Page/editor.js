@@ -153,7 +153,9 @@ function base64Text(text) {
   if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(digits)) {
     throw new Error("Base64 such as AAEC is expected, or hexadecimal digits in pairs after 0x.");
   }
-  return btoa(atob(digits));
+  // The last digit may have bits that belong to no byte.
+  if (btoa(atob(digits)) !== digits) throw new Error("The last digit of this base64 is damaged.");
+  return digits;
 }
 
 /** Names the first number that a double does not hold as it is written. */

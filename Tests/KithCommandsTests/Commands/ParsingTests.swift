@@ -41,6 +41,11 @@ struct ParsingTests {
     }
     #expect(status(["set", "a"]) == 64)
     #expect(status(["set", "--", "a"]) == 64)
+    for twice in ["set a 1 a 2", "set a 1 b 2 -- a 3", "set -- a 1 a 1"] {
+      #expect(status(twice.split(separator: " ").map(String.init)) == 64, "\(twice)")
+    }
+    // Unicode calls them equivalent, and they are two keys.
+    #expect(status(["set", "\u{E9}", "1", "e\u{301}", "2"]) == 0)
     #expect(status(["set", "a", "-", "b", "-"]) == 64)
     #expect(status(["set", "a", "1", "--typ", "string"]) == 64)
     #expect(status(["set", "--type", "colour", "a", "b"]) == 64)
@@ -195,6 +200,25 @@ struct ParsingTests {
     }
   }
 
+  @Test func `an option is suggested if it is near, and never one that answers for a person`() {
+    func text(_ line: String) -> String {
+      do {
+        _ = try KithCommand.parseAsRoot(line.split(separator: " ").map(String.init))
+        return ""
+      } catch {
+        return KithTool.ending(of: error).text ?? ""
+      }
+    }
+    for line in [
+      "invite --token --peer x", "sync --wait 5", "invite --yess", "rm --forc a", "rm --fource a",
+      "undo --yet k",
+    ] {
+      #expect(text(line).contains("Unknown option '--"), "\(line): \(text(line))")
+      #expect(!text(line).contains("Did you mean"), "\(line): \(text(line))")
+    }
+    #expect(text("ls --jsn").contains("Unknown option '--jsn'. Did you mean '--json'?"))
+  }
+
   @Test func `a command that is none is named, with the one that may be meant`() throws {
     func failure(_ line: String) -> CommandFailure? {
       let arguments = line.split(separator: " ").map(String.init)
@@ -229,6 +253,15 @@ struct ParsingTests {
       #expect(failure(line)?.message?.hasSuffix("did you mean 'kith \(meant)'?") == true, "\(line)")
     }
     #expect(failure("logs")?.message?.contains("journalctl") == true)
+    // Nothing is suggested that removes more than was asked for.
+    for line in ["stop", "down", "service stop", "restart"] {
+      #expect(failure(line)?.message?.contains("'systemctl --user ") == true, "\(line)")
+    }
+    for (line, meant) in [
+      ("repair", "doctor --repair"), ("redo", "undo"), ("find x", "ls"), ("-V", "--version"),
+    ] {
+      #expect(failure(line)?.message?.hasSuffix("did you mean 'kith \(meant)'?") == true, "\(line)")
+    }
     #expect(
       failure("--store other ls editor.")?.message
         == "options stand after the command: kith ls editor. --store other")

@@ -176,7 +176,13 @@ extension Faults {
         member, "account", "lock", "--passphrase-file", file.path)
       #expect(locked.status == 0)
       let without = try await ask(household, member.directory, "--port", "0")
-      #expect(without.isHealthyButForNetwork)
+      #expect(without.problems(of: "directory").map(\.seen) == ["none runs"])
+      let wrong = household.root.appending(path: "wrong")
+      try Data("cow".utf8).write(to: wrong)
+      chmod(wrong.path, 0o600)
+      let refused = try await ask(
+        household, member.directory, "--port", "0", "--passphrase-file", wrong.path)
+      #expect(refused.problems(of: "directory").first?.advice?.contains("wrong") == true)
       #expect(without.findings.contains { $0.check == "directory" && $0.verdict == "unknown" })
       chmod(member.directory.path, 0o750)
       let loose = try await ask(
@@ -190,7 +196,34 @@ extension Faults {
       close(descriptor)
       let damaged = try await ask(
         household, member.directory, "--port", "0", "--passphrase-file", file.path)
-      #expect(damaged.problems(of: "directory").first?.seen.contains("damaged") == true)
+      #expect(damaged.problems(of: "directory").first?.advice?.contains("damaged") == true)
+      try Data("{".utf8).write(to: member.directory.appending(path: "accounts.json"))
+      chmod(member.directory.path + "/accounts.json", 0o600)
+      let unlisted = try await ask(household, member.directory, "--port", "0")
+      #expect(
+        unlisted.problems(of: "directory").contains {
+          $0.advice?.contains("accounts.json") == true
+        })
+    }
+
+    @Test func `a monitor hears why no node can start`() async throws {
+      let household = try Household()
+      let (one, _) = (try await household.create("one"), try await household.join("two"))
+      func check() async throws -> KithProcess.Result {
+        try await KithProcess.run(
+          ["status", "--check", "--json", "--directory", one.directory.path], in: household.root)
+      }
+      let stopped = try await check()
+      #expect(stopped.status == CommandStatus.unhealthy.rawValue)
+      #expect(stopped.output.contains("\"others\": 1"), "\(stopped)")
+      let secrets = one.directory.appending(path: "secrets")
+      try FileManager.default.moveItem(at: secrets, to: household.root.appending(path: "saved"))
+      try Data().write(to: secrets)
+      chmod(secrets.path, 0o600)
+      let empty = try await check()
+      #expect(empty.status == CommandStatus.unhealthy.rawValue)
+      #expect(empty.output.contains("none can start"), "\(empty)")
+      #expect(!empty.output.contains("others") && !empty.output.contains("kith run"), "\(empty)")
     }
   }
 }

@@ -100,11 +100,31 @@ struct JudgementTests {
     #expect(check.findings(.init(), of: target(.none)).map(\.verdict) == [.note])
     let damaged = KithError(.damaged, "It is torn.", path: "/d/kith.sqlite")
     let broken = check.findings(.init(isUnderPassphrase: false), of: target(.failed(damaged)))
-    #expect(broken.map(\.verdict) == [.problem])
+    #expect(broken.map(\.verdict) == [.problem, .note])
     #expect(broken[0].advice == "/d/kith.sqlite: It is torn.")
+    #expect(!broken.contains { $0.seen.contains("damaged") })
+    let silent = check.findings(.init(), of: target(.silent(damaged)))
+    #expect(silent.map(\.verdict) == [.problem])
+    // That no node runs is known without the passphrase, and a wrong one is a mistake.
     let locked = check.findings(
-      .init(isUnderPassphrase: true), of: target(.failed(KithError(.passphrase, "Give it."))))
-    #expect(locked.map(\.verdict) == [.unknown])
+      .init(isUnderPassphrase: true), of: target(.locked(KithError(.passphrase, "Give it."))))
+    #expect(locked.map(\.verdict) == [.unknown, .problem])
+    #expect(locked[1].seen == "none runs")
+    let wrong = check.findings(
+      .init(isUnderPassphrase: true), of: target(.failed(KithError(.passphrase, "It is wrong."))))
+    #expect(wrong.map(\.verdict) == [.problem, .note])
+  }
+
+  @Test func `whatever keeps commands from working is a problem`() {
+    var unlisted = target(.none)
+    unlisted.accountsError = KithError(
+      .damaged, "It cannot be understood.", path: "/d/accounts.json")
+    let findings = DirectoryCheck().findings(.init(), of: unlisted)
+    #expect(findings.map(\.verdict) == [.problem])
+    #expect(findings[0].advice?.contains("accounts.json") == true)
+    var pending = running(report())
+    pending.pendingAdoption = .init(name: "damaged", message: "Not there.", device: nil, path: nil)
+    #expect(DirectoryCheck().findings(.init(), of: pending).map(\.verdict) == [.good, .problem])
   }
 
   // MARK: Port

@@ -27,8 +27,15 @@ extension Faults {
       }
       // Reading needs no write.
       #expect(try await household.run(member, "get", "old").output == "value\n")
-      for command in ["ls", "status", "export", "history", "stores", "devices", "doctor"] {
-        let shown = try await household.run(member, command)
+      let file = household.root.appending(path: "settings.json").path
+      try Data("{\"a\": 1}".utf8).write(to: URL(filePath: file))
+      for command in [
+        "ls", "status", "export", "history", "stores", "devices", "doctor", "account list",
+        "import \(file) --dry-run",
+      ] {
+        let words = command.split(separator: " ").map(String.init)
+        let shown = try await KithProcess.run(
+          words + ["--directory", member.directory.path], in: household.root)
         let expected: CommandStatus = command == "doctor" ? .unhealthy : .success
         #expect(shown.status == expected.rawValue, "\(command): \(shown)")
       }

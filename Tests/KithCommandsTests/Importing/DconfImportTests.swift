@@ -139,7 +139,9 @@ struct DconfImportTests: ImportReading {
   }
 
   @Test func `keys that dconf cannot have are left out, by name`() {
-    let keys = ["", "/a", "a/", "a//b", "a=b", "a\nb", "#a", "[a", " a"]
+    let keys = [
+      "", "/a", "a/", "a//b", "a=b", "a\nb", "#a", "[a", " a", "recent[0]/a", "]/a", "a[de]",
+    ]
     let entries = (keys + ["ok"]).map { (key: $0, value: PropertyListValue.integer(1)) }
     let document = DconfDocument(entries: entries, forms: [:])
     #expect(document.text == "[/]\nok=1" && document.skipped == keys)
@@ -161,6 +163,11 @@ struct GVariantReaderTests {
       ("just 5", 5), ("@ms 'x'", "x"),
       ("@ms nothing", []), (#"b'a\001\\'"#, .data(Data([0x61, 1, 0x5C]))),
       ("[byte 0x01, 0xff]", .data(Data([1, 255]))), ("@ay []", .data(Data())),
+      ("@d 010", 10.0), ("double 010", 10.0), ("[010, 1.5]", [10.0, 1.5]), ("@ad [010]", [10.0]),
+      ("[1.5, 010]", [1.5, 10.0]), ("[[010], [1.5]]", [[10.0], [1.5]]), ("@d 0x10", 16.0),
+      ("@(dd) (010, 1)", [10.0, 1.0]), ("{'a': 1.5, 'b': 010}", ["a": 1.5, "b": 10.0]),
+      ("<010>", 8), ("[{'a', 1}, {'b', 2}]", ["a": 1, "b": 2]), ("[[], ['x']]", [[], ["x"]]),
+      ("[uint32 1, 010]", [1, 8]), ("uint64 9223372036854775807", .integer(.max)),
     ] as [(String, PropertyListValue)])
   func read(text: String, value: PropertyListValue) throws {
     var reader = GVariantReader(text)
@@ -172,6 +179,16 @@ struct GVariantReaderTests {
     "1 2", "0x", "09",
     "99999999999999999999", "{'a': 1, 'a': 2}", #"'\ud800'"#, "b", "@", "[byte 256]", "byte -1",
     "int16 32768", "@z 1", "@a 1", "--1",
+    // GLib refuses these too: not of the type that the text says, or of none.
+    "@s 5", "@b 1", "@y 'a'", "@as [1]", "@i 5.0", "uint32 'x'", "@(si) (1, 'x')", "@(ii) (1,)",
+    "@(i) (1, 2)", "objectpath 'a'", "signature 'z'", "[1, 'a']", "1E5", "NaN", "5000000000", "[]",
+    "{}", "[[]]", "@* 5", "@a* []", "@^ay b'x'", "@v 5", "@i <5>", "@a{si} {'a': 'b'}",
+    "@a{is} {'a': 'b'}", "@mi 'x'", "@i just 5", "[1, <1>]", "(1)", "@ay [256]", "@ay ['a']",
+    "{[1]: 2}", "{'a': 1, 'b': 'c'}", "{'a': 1, 'b': 1.5}", "[NaN, 1.5]", "b'\\000'", "'\\u0000'",
+    "[true, 1]", "@d 'x'", "@d 1e400", "@d 1e-400", "1e-400",
+    "1.0x",
+    "uint64 18446744073709551616", "uint64 -1", "@i 08", "[@s 'a', @o '/a']", "@s b'x'", "@as b'x'",
+    "string uint32 5", "@() (1,)", "@i true",
     String(repeating: "[", count: 100_000), String(repeating: "just ", count: 100_000),
   ])
   func refuse(text: String) {
@@ -237,6 +254,27 @@ struct DconfTests {
     #expect(try await load(dump, household, alpha).status == 0)
     let lines = try await export(household, alpha).lines
     #expect(lines.count { $0.hasSuffix("', uint32 2)") } == 4 && lines.contains("n=uint32 1"))
+  }
+
+  @Test func `a dry run asks for room for the store, and for the types`() async throws {
+    let household = try Household()
+    let alpha = Household.Member(
+      name: "alpha", directory: household.root.appending(path: "alpha"))
+    try household.openStores(of: alpha, Limits.stores)
+    let full = try await load("[a]\nk=1", household, alpha, "--store", "zz", "--create")
+    #expect(full.status == 3 && full.output.contains("256 stores"), "\(full)")
+    let untyped = try await load("[a]\nk=uint32 1", household, alpha, "--store", "s5")
+    #expect(untyped.status == 3 && untyped.output.contains("types of some values"), "\(untyped)")
+    #expect(try await load("[a]\nk='x'", household, alpha, "--store", "s5").status == 0)
+  }
+
+  @Test func `types that a store cannot hold are left out, with status 3`() async throws {
+    let household = try Household()
+    let alpha = try await household.create("alpha")
+    let deep = String(repeating: "<", count: 70) + "1" + String(repeating: ">", count: 70)
+    let dump = "[a]\n" + (0..<70).map { "k\($0)=uint32 1\n" }.joined() + "a=\(deep)"
+    #expect(try await load(dump, household, alpha).status == 3)
+    #expect(try await export(household, alpha).lines.count { $0.contains("=uint32 1") } == 70)
   }
 
   @Test func `types that no dump told are named`() async throws {

@@ -87,7 +87,7 @@ struct ImportTests: ImportReading {
       #expect(try ImportedFile(data).entries == [.init(key: "a", value: "é🧭")])
       let bare = try #require(text.data(using: encoding))
       let error = #expect(throws: ImportError.self) { try ImportedFile(bare) }
-      #expect(error?.description.contains("UTF-16") == true)
+      #expect(error?.description.contains("iconv -f \(name)") == true)
       #expect(throws: ImportError.self) { try ImportedFile(data.dropLast()) }
     }
     let latin = "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><plist><dict/></plist>"
@@ -108,8 +108,15 @@ struct ImportTests: ImportReading {
     "[Filechooser Settings]\nLocationMode=path-bar\nShowHidden=false\nGeometryX=0",
     "[KDE][Panel][2]\nShade=true", "[Desktop Entry]\nType=Application\nTerminal=false",
     "[Colors]\nwindow=255,255,255", "[a]\nempty=",
+    // The same text is another value there.
+    "[package]\npath = 'C:\\new\\temp'", "[core]\n\tcompression = 1", "[core]\ncompression=010",
+    "[Service]\nCPUQuota=010", "[PHP]\n; comment\nengine=1", "[a]\nk=1 # comment", "[a]\nk=1.10",
+    "[a]\nk=1E5", "[a]\nk=+1", "[a]\nk=-0", "[a]\nk=0x10", "[a]\nk=\"text\"", "[a]\nk='C:\\dir'",
+    "[a]\nk=[1,2]", "[a]\nk=[ 1, 2 ]", "[a]\nk=[1, 2,]", "[a]\nk=[]", "[a]\nk=\'\'\'\'",
+    " [a]\nk=1",
+    "[a]\nk=1 ", "[a]\nk=1\n# end", "[a]\nk={x = 1}", "[a]\nk=1_000", "[a]\nk=5000000000",
   ])
-  func `an INI file is no dump of dconf`(text: String) {
+  func `an INI or TOML file is no dump of dconf`(text: String) {
     let error = #expect(throws: ImportError.self) { try read(text) }
     #expect(error?.description.contains("INI file") == true)
   }
@@ -117,11 +124,58 @@ struct ImportTests: ImportReading {
   @Test func `a dump with a damaged value is read if a person says that it is one`() throws {
     let text = "[a]\nb=1\nc=tru\nd=uint64 18446744073709551615"
     #expect(throws: ImportError.self) { try read(text) }
+    let edited = "# mine\n[a]\n b = [1,2]\n"
+    #expect(
+      try ImportedFile(Data(edited.utf8), as: .dconf).entries == [.init(key: "a/b", value: [1, 2])])
     let file = try ImportedFile(Data(text.utf8), as: .dconf)
     #expect(file.entries == [.init(key: "a/b", value: 1)])
     #expect(file.skipped.map(\.key) == ["a/c", "a/d"])
     // No value holds it, but the text is a dump's.
     #expect(try read("[a]\nb=1\nd=uint64 18446744073709551615").skipped.map(\.key) == ["a/d"])
+  }
+
+  @Test func `an export is told by its format, whatever else it has`() throws {
+    let more = #""values": {"a": 1}, "exportedMilliseconds": 5, "version": 1}"#
+    for start in [#"{"format": "kith export", "#, #"{"store": "s", "format": "kith export", "#] {
+      #expect(try read(start + more).entries == [.init(key: "a", value: 1)])
+    }
+    for rest in [
+      #""version": 1}"#, #""version": 1, "values": null}"#, #""values": {"a": 1}}"#,
+      #""version": 2, "values": {}}"#, #""version": "1", "values": {}}"#,
+      #""version": 1, "values": {}, "values": {"a": 1}}"#,
+    ] {
+      let text = #"{"format": "kith export", "store": "s", "# + rest
+      let error = #expect(throws: ImportError.self) { try read(text) }
+      #expect(error?.description.hasPrefix("this export ") == true)
+    }
+  }
+
+  private static let keys = [
+    "$date", "recent[0]/path", "x", "a b/c d", "a=b/c", "=", "#/a", "a/#", "é/e\u{301}",
+    "a/\u{301}b", "=\u{301}", "[\u{301}", "a/b[de]", "/", " a/b", "a/b ", "a\n/b", "1/2", "[/x",
+  ]
+  private static let values: [PropertyListValue] = [
+    1, .double(Double(bitPattern: 0x7FF8_0000_0000_0001)), "it's", .data(Data([0])), [1, [2.5]],
+  ]
+
+  @Test(arguments: keys) func `every export of a key imports again`(key: String) throws {
+    for value in Self.values {
+      let document = ExportDocument(store: "s", entries: [(key, value)])
+      for text in [document.plain.text(), document.versioned.text()] {
+        #expect(try read(text).entries == [.init(key: key, value: value)])
+      }
+    }
+    let entries = [(key: key, value: PropertyListValue.string("a")), (key: "other", value: 1)]
+    let dconf = DconfDocument(entries: entries, forms: [:])
+    let file = try ImportedFile(Data(dconf.text.utf8), as: .dconf)
+    #expect(file.skipped.isEmpty && file.entries.count + dconf.skipped.count == 2)
+    #expect(dconf.skipped.isEmpty == (value(key, in: file) == "a"))
+  }
+
+  @Test func `an export of what looks like an export imports again`() throws {
+    let entries = [(key: "format", value: PropertyListValue.string("kith export"))]
+    let text = ExportDocument(store: "s", entries: entries).plain.text()
+    #expect(try read(text).entries == [.init(key: "format", value: "kith export")])
   }
 
   @Test(arguments: [

@@ -78,7 +78,10 @@ struct XMLPropertyListTests {
   }
 
   @Test(arguments: [
-    "<data>AAE</data>", "<data>AA*EC</data>", "<real>1e999</real>", "<real>0x1p3</real>", "<real/>",
+    "<data>AAE</data>", "<data>AA*EC</data>", "<data>====</data>", "<data>AAEC=</data>",
+    "<data>AAEC====</data>", "<data>AB==</data>", "<data>AAB=</data>", "<data>A===</data>",
+    "<real>1e999</real>", "<real>1e-400</real>", "<real>-0.01e-999</real>", "<real>0x1p3</real>",
+    "<real/>",
     "<integer>9223372036854775808</integer>", "<integer>1.0</integer>", "<integer></integer>",
     "<date>yesterday</date>", "<date/>", "<string>&#xD83D;</string>", "<string>&#0;</string>",
     "<string>&nbsp;</string>", "<array><integer>x</integer></array>",

@@ -251,6 +251,42 @@ struct AdoptionTests {
     #expect(try await member.client.value(forKey: "theme", in: "default") == "local")
   }
 
+  @Test func `what is still owed to the account is a problem of its device`() async throws {
+    let household = try Household()
+    _ = try await household.create("alpha")
+    let new = Newcomer(household, "alpha")
+    let list = new.directory.appending(path: "accounts.json")
+    try await new.kith("account", "sign-out")
+    try await new.kith("set", "theme", "local")
+    let text = try String(contentsOf: list, encoding: .utf8)
+    try text.replacing(#""devices""#, with: #""signedIn" : ".", "devices""#)
+      .write(to: list, atomically: false, encoding: .utf8)
+    for looking in [["status"], ["status", "--json"], ["status", "--check"], ["doctor"]] {
+      let result = try await KithProcess.run(
+        looking + ["--directory", new.directory.path], in: household.root)
+      let words = result.output.split { " \n".contains($0) }.joined(separator: " ")
+      #expect(words.contains("not in the account yet"), "\(looking): \(result)")
+      let isJudging = looking != ["status"] && looking != ["status", "--json"]
+      #expect(result.status == (isJudging ? CommandStatus.unhealthy : .success).rawValue)
+    }
+    try await new.kith("account", "sign-in")
+    #expect(try await !new.kith("status").output.contains("not in the account yet"))
+  }
+
+  @Test func `local writes without their secrets are not dropped without a word`() async throws {
+    let household = try Household()
+    let new = Newcomer(household)
+    try await new.kith("set", "theme", "dark")
+    try FileManager.default.removeItem(at: new.directory.appending(path: "local/secrets"))
+    let create = try await new.kith("account", "create", "--name", "a")
+    #expect(create.status == CommandStatus.failure.rawValue, "\(create)")
+    for result in [create, try await new.kith("account", "sign-out")] {
+      #expect(result.talk.contains("local/secrets"), "\(result)")
+      #expect(!result.talk.contains("revoke"), "\(result)")
+    }
+    #expect(try await new.kith("doctor").status == CommandStatus.unhealthy.rawValue)
+  }
+
   /// They are the account's that is signed in: nobody leaves it before it has them.
   @Test func `local values owed to an account go to it, not to the next one`() async throws {
     let household = try Household()

@@ -72,10 +72,27 @@ struct CarrierCommandTests {
         words + ["--directory", alpha.directory.path], in: household.root,
         input: Data(input.utf8))
     }
+    try Data().write(to: household.root.appending(path: "file"))
+    let manager = FileManager.default
+    for (link, place) in [("link", alpha.directory.path), ("dangling", "/nowhere")] {
+      try manager.createSymbolicLink(
+        atPath: household.root.appending(path: link).path, withDestinationPath: place)
+    }
     let cases: [(words: [String], status: CommandStatus)] = [
       (["add", "webdav", "http//nothing", "--no-credentials"], .usage),
       (["add", "webdav", "https://user:secret@example.com/", "--no-credentials"], .usage),
       (["add", "folder", "/proc/kith"], .unreachable),
+      (["add", "folder", ""], .usage), (["add", "webdav", ""], .usage),
+      (["remove", "", "--yes"], .usage), (["check", ""], .usage),
+      (["add", "folder", alpha.directory.path], .refused),
+      (["add", "folder", alpha.directory.path + "/car", "--yes"], .refused),
+      (["add", "folder", household.root.path + "/link/car", "--yes"], .refused),
+      (["add", "folder", "car"], .refused), (["add", "folder", "https:"], .refused),
+      (["add", "folder", "~/car"], .refused), (["add", "folder", "https://host/dav"], .refused),
+      (["add", "folder", "/car", "--only-here", "--authority-file", "/x"], .usage),
+      (["add", "folder", household.root.path + "/file"], .unreachable),
+      (["add", "folder", household.root.path + "/file/car"], .unreachable),
+      (["add", "folder", household.root.path + "/dangling"], .unreachable),
       (["check"], .notFound), (["remove", "--yes"], .notFound),
       (["password", "nowhere", "--no-credentials"], .notFound),
     ]
@@ -85,6 +102,8 @@ struct CarrierCommandTests {
         input: Data())
       #expect(result.status == status.rawValue, "\(words): \(result)")
       #expect(!result.talk.isEmpty && !result.talk.contains("secret"), "\(words): \(result)")
+      let isFile = words.contains { $0.contains("/file") || $0.hasSuffix("/dangling") }
+      #expect(result.talk.contains("is a file") == isFile, "\(words): \(result)")
     }
     // Without a terminal nobody can be asked.
     let asked = try await run("carrier", "add", "webdav", "https://192.0.2.1/dav")

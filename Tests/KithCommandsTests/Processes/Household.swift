@@ -229,3 +229,14 @@ extension Household {
     }
   }
 }
+
+extension Household {
+  /// Opens stores s0, s1 and so on, while nobody is signed in.
+  func openStores(of member: Member, _ count: Int) throws {
+    var configuration = Accounts.Configuration(directory: member.directory.path)
+    configuration.logger.logLevel = .critical
+    let accounts = try Accounts(configuration)
+    for number in 0..<count { _ = try accounts.store("s\(number)") }
+    try accounts.close()
+  }
+}

@@ -257,9 +257,9 @@ struct ReportTests {
       status: Self.status)
     #expect(
       report.text(.plain) == """
-        KEY    WHY             NO  SIZE  WRITTEN BY     WRITTEN               VALUE
-        photo  hidden               3 B  desktop\\u{1b}  1970-01-01T00:16:40Z  x
-        old    refused: quota   3        this device    1970-01-01T00:16:41Z  removed
+        KEY    NO  SIZE  WRITTEN BY     WRITTEN               VALUE    WHY
+        photo       3 B  desktop\\u{1b}  1970-01-01T00:16:40Z  x        hidden
+        old     3        this device    1970-01-01T00:16:41Z  removed  refused: no room
         """)
     let line = report.document.text(indented: false)
     for member in [
@@ -286,9 +286,9 @@ struct ReportTests {
       status: Self.status)
     #expect(
       report.text(.plain) == """
-        NO  KEY    UNTIL                 ENDED BY       VALUE
-        12  theme  1970-01-01T00:16:40Z  desktop\\u{1b}  light
-         3  theme  1970-01-01T00:16:39Z  the quota      was missing
+        KEY    NO  UNTIL                 ENDED BY       VALUE
+        theme  12  1970-01-01T00:16:40Z  desktop\\u{1b}  light
+        theme   3  1970-01-01T00:16:39Z  the quota      was missing
         """)
     #expect(
       report.document.text(indented: false)

@@ -52,7 +52,8 @@ struct StatusCheckTests {
     var signedOut = status
     signedOut.account = nil
     #expect(text(signedOut).hasPrefix("problem: nobody is signed in"))
-    #expect(StatusCheck(failure: "no node runs here.").text(.plain) == "problem: no node runs here")
+    #expect(
+      StatusCheck(failures: ["no node runs here."]).text(.plain) == "problem: no node runs here")
   }
 
   @Test func `problems of the device, and devices that are late, are named`() {

@@ -87,7 +87,10 @@ struct ValueJSONTests {
     #expect(try ValueJSON.value(#""\ud83e\udded\/""#) == "🧭/")
     for bad in [
       "", "01", "1.", "+1", "nul", "null", "[1,]", "{\"a\":1,\"a\":2}", #""\ud800""#, "\"\u{1}\"",
-      "1 2", "1e999", "// x\n1", #"{"$date":"soon"}"#, #"{"$date":5}"#,
+      "1 2", "1e999", "1e-400", "-0.001e-330", "// x\n1", #"{"$data":"===="}"#,
+      #"{"$data":"AAEC="}"#,
+      #"{"$data":"AB=="}"#, #"{"$data":"AAB="}"#, #"{"$data":"AA EC"}"#, #"{"$date":1e-400}"#,
+      #"{"$date":"soon"}"#, #"{"$date":5}"#,
       String(repeating: "[", count: 100_000),
     ] {
       #expect(throws: (any Error).self, "\(bad.prefix(20))") { try ValueJSON.value(bad) }
@@ -119,9 +122,27 @@ struct ValueTextTests {
     #expect(try ValueText.text(ValueText.parse(text)) == text)
   }
 
+  @Test(arguments: [
+    "{\"a\":1,\"a\":2}", "{\"$date\":1439514154000}", "[1,2", "{\"a\": 1.10}", "[null]", "{",
+    "[section]",
+    "{\"$data\":\"====\"}", "[1] ",
+  ])
+  func `a text that looks like JSON and is kept as a string says why`(text: String) throws {
+    let value = try ValueText.parse(text)
+    let isString = value == .string(text)
+    #expect(isString == (ValueText.reasonAgainstJSON(text, value) != nil))
+  }
+
+  @Test(arguments: ["{}", "[1, 2]", "text", "3.10", "", " {", "\"{\""])
+  func `other texts say nothing`(text: String) throws {
+    #expect(ValueText.reasonAgainstJSON(text, try ValueText.parse(text)) == nil)
+  }
+
   @Test func `types asked for`() throws {
     #expect(try ValueText.parse("yes", as: .bool) == true)
     #expect(try ValueText.parse("5", as: .double) == 5.0)
+    #expect(try ValueText.parse("5e-324", as: .double) == .double(.leastNonzeroMagnitude))
+    #expect(try ValueText.parse("-0e-400", as: .double) == -0.0)
     #expect(try ValueText.parse("5", as: .string) == "5")
     #expect(try ValueText.parse("0x00ff", as: .data) == .data(Data([0, 255])))
     #expect(try ValueText.parse("AP8=", as: .data) == .data(Data([0, 255])))
@@ -134,7 +155,8 @@ struct ValueTextTests {
     (ValueType.bool, "maybe"), (.integer, "1.5"), (.double, "0x1"), (.double, "1e999"),
     (.date, "2026-02-30"), (.date, "1900-02-29"), (.date, "2026-13-01"), (.date, "2026-00-01"),
     (.date, "0000-01-01"), (.date, "2026-01-01T24:00"), (.date, "tomorrow"), (.data, "0x0"),
-    (.data, "???"), (.json, "{"),
+    (.data, "???"), (.data, "===="), (.data, "AB=="), (.data, "AAEC="), (.double, "1e-400"),
+    (.json, "{"),
     (.plist, "no"),
   ])
   func `a refusal says what was expected`(type: ValueType, text: String) {
