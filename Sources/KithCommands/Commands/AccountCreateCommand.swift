@@ -163,6 +163,9 @@ struct NewDeviceOptions: ParsableArguments {
     guard lock || new.newPassphraseFile == nil else {
       throw ValidationError("--new-passphrase-file goes with --lock.")
     }
+    guard name != "" else {
+      throw ValidationError("The device's name is empty. Leave --name out for the host's.")
+    }
   }
 
   func passphrase() throws(KithError) -> Passphrase? {

@@ -62,6 +62,10 @@ struct DevicesRenameCommand: AsyncParsableCommand {
   @Argument(help: "The new name, 1 to 64 bytes.")
   var name: String
 
+  func validate() throws {
+    guard !device.isEmpty, !name.isEmpty else { throw ValidationError("A name is empty.") }
+  }
+
   func run() async throws {
     let (reference, name) = (device, name)
     let (renamed, devices) = try await options.withNode(ofAccount: true) { node in

@@ -50,6 +50,10 @@ struct StoresRemoveCommand: AsyncParsableCommand {
   @Argument(help: ArgumentHelp("The store.", valueName: "identifier"), completion: .stores)
   var name: String
 
+  func validate() throws {
+    guard !name.isEmpty else { throw ValidationError("The store's name is empty.") }
+  }
+
   func run() async throws {
     let console = options.console
     let removed = try await options.withNode { node in

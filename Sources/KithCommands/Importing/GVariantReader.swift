@@ -239,11 +239,39 @@ extension GVariantReader {
     skipSpace()
   }
 
-  /// As GLib prints numbers: 17 digits at most, bytes in hexadecimal.
+  /// As GLib prints numbers: at most 17 digits without needless zeros, bytes in hexadecimal.
   private static func isCanonical(number text: String) -> Bool {
-    let number =
-      #/-?(?:0|[1-9][0-9]*)(?:\.(?:0|[0-9]*[1-9]))?(?:e[+-][0-9]{2,3})?|0x[0-9a-f]{2}|-?inf|-?nan/#
-    return text != "-0" && text.wholeMatch(of: number) != nil
+    var rest = text.utf8[...]
+    func digits() -> Substring.UTF8View {
+      rest.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    }
+    if text.hasPrefix("0x") {
+      return rest.count == 4 && rest.dropFirst(2).allSatisfy("0123456789abcdef".utf8.contains)
+    }
+    if text == "-0" { return false }
+    if rest.first == UInt8(ascii: "-") { rest.removeFirst() }
+    if rest.elementsEqual("inf".utf8) || rest.elementsEqual("nan".utf8) { return true }
+    let whole = digits()
+    guard whole.count == 1 || !whole.isEmpty && whole.first != UInt8(ascii: "0") else {
+      return false
+    }
+    rest = rest[whole.endIndex...]
+    if rest.first == UInt8(ascii: ".") {
+      rest.removeFirst()
+      let fraction = digits()
+      guard fraction.count == 1 || !fraction.isEmpty && fraction.last != UInt8(ascii: "0") else {
+        return false
+      }
+      rest = rest[fraction.endIndex...]
+    }
+    if rest.first == UInt8(ascii: "e") {
+      rest.removeFirst()
+      guard let sign = rest.popFirst(), "+-".utf8.contains(sign) else { return false }
+      let exponent = digits()
+      guard (2...3).contains(exponent.count) else { return false }
+      rest = rest[exponent.endIndex...]
+    }
+    return rest.isEmpty
   }
 
   private mutating func word(_ belongs: (UInt8) -> Bool) -> String {

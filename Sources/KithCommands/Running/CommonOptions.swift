@@ -46,6 +46,9 @@ struct CommonOptions: ParsableArguments {
       throw ValidationError(
         "The directory's name is empty. Leave --directory out for the usual one.")
     }
+    guard passphraseFile != "" else {
+      throw ValidationError("The name of the passphrase's file is empty.")
+    }
   }
 
   var directoryURL: URL {

@@ -13,6 +13,7 @@ enum InputText {
 
   static func data(of name: String) throws(CommandFailure) -> Data {
     if name == "-" { return try read(STDIN_FILENO, name: shown(name)) }
+    guard !name.isEmpty else { throw CommandFailure(.usage, "the file's name is empty") }
     let file = open(name, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw failure(name, errno) }
     defer { close(file) }

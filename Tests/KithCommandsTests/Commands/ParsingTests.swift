@@ -51,6 +51,17 @@ struct ParsingTests {
     #expect(status(["set", "--type", "colour", "a", "b"]) == 64)
   }
 
+  /// A script's variable that was never set.
+  @Test(arguments: [
+    ["ls", "--directory", ""], ["ls", "--passphrase-file", ""], ["stores", "rm", ""],
+    ["devices", "rename", "", "x"], ["devices", "rename", "x", ""], ["devices", "meet", ""],
+    ["devices", "forget", ""], ["account", "create", "--name", ""], ["run", "--peer", ""],
+    ["carrier", "add", "folder", ""], ["carrier", "add", "s3", ""],
+  ])
+  func `an empty name or place is no command line`(arguments: [String]) {
+    #expect(status(arguments) == 64)
+  }
+
   @Test func `common options stand before or after`() throws {
     let list: ListCommand = try command("ls -l editor. --directory /tmp/x --json -q")
     #expect(list.long && list.prefix == "editor." && list.options.json && list.options.quiet)

@@ -116,7 +116,7 @@ struct DevicesTests {
       #expect(try await list(household, two)[name] != nil)
     }
     for (reference, status) in [
-      ("one", CommandStatus.refused), ("nobody", .notFound), ("", .notFound),
+      ("one", CommandStatus.refused), ("nobody", .notFound), ("", .usage),
       (String(known.id.prefix(3)), .notFound),
     ] {
       let result = try await household.run(two, "devices", "rename", reference, "x")

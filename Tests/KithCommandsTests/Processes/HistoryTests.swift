@@ -100,7 +100,7 @@ struct UndoTests {
       #expect(redone.output.contains(#""value": "dark""#), "\(redone)")
       let table = try await household.run(member, "history", key).output
       let numbers = table.split(separator: "\n").dropFirst().compactMap {
-        $0.split(separator: " ").first.map(String.init)
+        $0.split(separator: " ").dropFirst().first.map(String.init)
       }
       #expect(numbers.count == 4, "\(table)")
       let first = try #require(numbers.last)
