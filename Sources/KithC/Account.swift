@@ -105,13 +105,13 @@ private func account(_ accounts: Pointer) throws(KithError) -> Account {
 
 @c @implementation
 public func kith_accounts_open(
-  _ options: UnsafePointer<kith_options>?, _ error: ErrorPlace
+  _ options: UnsafePointer<kith_options>?, _ error: ErrorOut
 ) -> Pointer {
   new(error) { try Account(.init(Argument.options(options, kith_options(), "options"))) }
 }
 
 @c @implementation
-public func kith_accounts_run(_ accounts: Pointer, _ error: ErrorPlace) -> Pointer {
+public func kith_accounts_run(_ accounts: Pointer, _ error: ErrorOut) -> Pointer {
   new(error) {
     try account(accounts).begin { accounts, _ in
       try await accounts.run()
@@ -121,14 +121,14 @@ public func kith_accounts_run(_ accounts: Pointer, _ error: ErrorPlace) -> Point
 }
 
 @c @implementation
-public func kith_accounts_close(_ accounts: Pointer, _ error: ErrorPlace) -> Bool {
+public func kith_accounts_close(_ accounts: Pointer, _ error: ErrorOut) -> Bool {
   succeeds(error) { try account(accounts).close() }
 }
 
 @c @implementation
 public func kith_accounts_store(
   _ accounts: Pointer, _ identifier: Text, _ policy: UnsafePointer<kith_policy>?,
-  _ error: ErrorPlace
+  _ error: ErrorOut
 ) -> Pointer {
   new(error) {
     let account = try account(accounts)
@@ -139,12 +139,12 @@ public func kith_accounts_store(
 }
 
 @c @implementation
-public func kith_accounts_signed_in(_ accounts: Pointer, _ error: ErrorPlace) -> Pointer {
+public func kith_accounts_signed_in(_ accounts: Pointer, _ error: ErrorOut) -> Pointer {
   newValue(error) { try account(accounts).accounts.signedIn.map { .string($0.hex) } }
 }
 
 @c @implementation
-public func kith_accounts_known(_ accounts: Pointer, _ error: ErrorPlace) -> Pointer {
+public func kith_accounts_known(_ accounts: Pointer, _ error: ErrorOut) -> Pointer {
   newValue(error) {
     .array(
       try account(accounts).accounts.known.map { known in
@@ -157,7 +157,7 @@ public func kith_accounts_known(_ accounts: Pointer, _ error: ErrorPlace) -> Poi
 }
 
 @c @implementation
-public func kith_accounts_status(_ accounts: Pointer, _ error: ErrorPlace) -> Pointer {
+public func kith_accounts_status(_ accounts: Pointer, _ error: ErrorOut) -> Pointer {
   newValue(error) {
     let accounts = try account(accounts).accounts
     return try CallingThread.run { () async throws(KithError) in
@@ -167,7 +167,7 @@ public func kith_accounts_status(_ accounts: Pointer, _ error: ErrorPlace) -> Po
 }
 
 @c @implementation
-public func kith_accounts_watch_status(_ accounts: Pointer, _ error: ErrorPlace) -> Pointer {
+public func kith_accounts_watch_status(_ accounts: Pointer, _ error: ErrorOut) -> Pointer {
   new(error) {
     try account(accounts).begin { accounts, work in
       for await status in accounts.statusUpdates {
@@ -182,7 +182,7 @@ public func kith_accounts_watch_status(_ accounts: Pointer, _ error: ErrorPlace)
 
 @c @implementation
 public func kith_accounts_create_account(
-  _ accounts: Pointer, _ name: Text, _ error: ErrorPlace
+  _ accounts: Pointer, _ name: Text, _ error: ErrorOut
 ) -> Pointer {
   new(error) {
     let name = try Argument.text(name, "name")
@@ -203,7 +203,7 @@ public func kith_accounts_create_account(
 
 @c @implementation
 public func kith_accounts_sign_in(
-  _ accounts: Pointer, _ code: Text, _ name: Text, _ address: Text, _ error: ErrorPlace
+  _ accounts: Pointer, _ code: Text, _ name: Text, _ address: Text, _ error: ErrorOut
 ) -> Pointer {
   new(error) {
     let (code, name) = (try Argument.text(code, "code"), try Argument.text(name, "name"))
@@ -227,7 +227,7 @@ public func kith_accounts_sign_in(
 
 @c @implementation
 public func kith_accounts_sign_in_to(
-  _ accounts: Pointer, _ id: Text, _ error: ErrorPlace
+  _ accounts: Pointer, _ id: Text, _ error: ErrorOut
 ) -> Pointer {
   new(error) {
     let id = try Argument.text(id, "account")
@@ -241,7 +241,7 @@ public func kith_accounts_sign_in_to(
 }
 
 @c @implementation
-public func kith_accounts_sign_out(_ accounts: Pointer, _ error: ErrorPlace) -> Pointer {
+public func kith_accounts_sign_out(_ accounts: Pointer, _ error: ErrorOut) -> Pointer {
   new(error) {
     try account(accounts).begin { accounts, _ in
       try await accounts.signOut()
@@ -252,7 +252,7 @@ public func kith_accounts_sign_out(_ accounts: Pointer, _ error: ErrorPlace) -> 
 
 @c @implementation
 public func kith_accounts_invite(
-  _ accounts: Pointer, _ addresses: Texts, _ error: ErrorPlace
+  _ accounts: Pointer, _ addresses: Texts, _ error: ErrorOut
 ) -> Pointer {
   new(error) {
     let addresses = try Argument.texts(addresses, "addresses") ?? []

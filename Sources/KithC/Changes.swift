@@ -61,9 +61,9 @@ final class Change: Handled {
   var superseded: OpaquePointer? { lend(.texts(change.superseded.map(\.text)), at: -1) }
 
   private func lend(
-    _ value: @autoclosure () -> PropertyListValue, at place: Int
+    _ value: @autoclosure () -> PropertyListValue, at index: Int
   ) -> OpaquePointer? {
-    lent.withLock { $0.handle(place, of: HeldValue(value(), isBorrowed: true)) }?.pointer
+    lent.withLock { $0.handle(index, of: HeldValue(value(), isBorrowed: true)) }?.pointer
   }
 
   var reason: kith_reason {
@@ -88,7 +88,7 @@ private func change(_ change: Pointer) -> Change? {
 }
 
 @c @implementation
-public func kith_store_changes(_ store: Pointer, _ flags: UInt32, _ error: ErrorPlace) -> Pointer {
+public func kith_store_changes(_ store: Pointer, _ flags: UInt32, _ error: ErrorOut) -> Pointer {
   new(error) {
     try Changes(
       of: Argument.object(store, "store", Store.self).store,
@@ -120,7 +120,7 @@ public func kith_change_count(_ pointer: Pointer) -> Int {
 }
 
 @c @implementation
-public func kith_change_key(_ pointer: Pointer, _ index: Int, _ length: Length) -> Text {
+public func kith_change_key(_ pointer: Pointer, _ index: Int, _ length: LengthOut) -> Text {
   change(pointer)?.key(at: index)?.text(length)
 }
 

@@ -5,29 +5,29 @@ public import CKith
 internal import Kith
 
 /// Runs a call: stores its error, or that there is none, where the program asks for it. Nil: it failed.
-func call<Result>(_ place: ErrorPlace, _ body: () throws -> Result) -> Result? {
-  place?.pointee = nil
+func call<Result>(_ out: ErrorOut, _ body: () throws -> Result) -> Result? {
+  out?.pointee = nil
   do {
     return try body()
   } catch {
-    place?.pointee = Failure(KithError(any: error)).handle
+    out?.pointee = Failure(KithError(any: error)).handle
     return nil
   }
 }
 
 /// Runs a call that only succeeds or fails.
-func succeeds(_ place: ErrorPlace, _ body: () throws -> Void) -> Bool {
-  call(place, body) != nil
+func succeeds(_ out: ErrorOut, _ body: () throws -> Void) -> Bool {
+  call(out, body) != nil
 }
 
 /// Runs a call that returns a new handle, or NULL for nothing.
-func new(_ place: ErrorPlace, _ body: () throws -> (any Handled)?) -> Pointer {
-  call(place, body).flatMap { $0?.handle }
+func new(_ out: ErrorOut, _ body: () throws -> (any Handled)?) -> Pointer {
+  call(out, body).flatMap { $0?.handle }
 }
 
 /// Runs a call that returns a new value, or NULL for nothing.
-func newValue(_ place: ErrorPlace, _ body: () throws -> PropertyListValue?) -> Pointer {
-  call(place, body).flatMap { $0?.handle }
+func newValue(_ out: ErrorOut, _ body: () throws -> PropertyListValue?) -> Pointer {
+  call(out, body).flatMap { $0?.handle }
 }
 
 extension KithError {

@@ -63,7 +63,7 @@ public func kith_value_copy(_ pointer: Pointer) -> Pointer {
 }
 
 @c @implementation
-public func kith_value_append(_ array: Pointer, _ element: Pointer, _ error: ErrorPlace) -> Bool {
+public func kith_value_append(_ array: Pointer, _ element: Pointer, _ error: ErrorOut) -> Bool {
   succeeds(error) {
     let array = try Argument.object(array, "array", HeldValue.self)
     try array.append(Argument.object(element, "element"))
@@ -72,7 +72,7 @@ public func kith_value_append(_ array: Pointer, _ element: Pointer, _ error: Err
 
 @c @implementation
 public func kith_value_put(
-  _ dictionary: Pointer, _ name: Text, _ length: Int, _ value: Pointer, _ error: ErrorPlace
+  _ dictionary: Pointer, _ name: Text, _ length: Int, _ value: Pointer, _ error: ErrorOut
 ) -> Bool {
   succeeds(error) {
     let dictionary = try Argument.object(dictionary, "dictionary", HeldValue.self)
@@ -130,13 +130,13 @@ public func kith_value_get_date(_ value: Pointer, _ otherwise: Double) -> Double
 }
 
 @c @implementation
-public func kith_value_get_string(_ pointer: Pointer, _ length: Length) -> Text {
+public func kith_value_get_string(_ pointer: Pointer, _ length: LengthOut) -> Text {
   guard let value = value(pointer), value.type == KITH_STRING else { return nil }
   return value.text?.text(length)
 }
 
 @c @implementation
-public func kith_value_get_data(_ pointer: Pointer, _ length: Length) -> UnsafeRawPointer? {
+public func kith_value_get_data(_ pointer: Pointer, _ length: LengthOut) -> UnsafeRawPointer? {
   guard let value = value(pointer), value.type == KITH_DATA else { return nil }
   return UnsafeRawPointer(value.text?.text(length))
 }
@@ -150,7 +150,7 @@ public func kith_value_at(_ pointer: Pointer, _ index: Int) -> Pointer {
 }
 
 @c @implementation
-public func kith_value_name_at(_ dictionary: Pointer, _ index: Int, _ length: Length) -> Text {
+public func kith_value_name_at(_ dictionary: Pointer, _ index: Int, _ length: LengthOut) -> Text {
   value(dictionary)?.name(at: index)?.text(length)
 }
 
@@ -169,12 +169,12 @@ public func kith_value_equal(_ one: Pointer, _ other: Pointer) -> Bool {
 // MARK: - JSON and property lists
 
 @c @implementation
-public func kith_value_json(_ pointer: Pointer, _ length: Length) -> Text {
+public func kith_value_json(_ pointer: Pointer, _ length: LengthOut) -> Text {
   value(pointer)?.json.text(length)
 }
 
 @c @implementation
-public func kith_value_from_json(_ text: Text, _ length: Int, _ error: ErrorPlace) -> Pointer {
+public func kith_value_from_json(_ text: Text, _ length: Int, _ error: ErrorOut) -> Pointer {
   newValue(error) {
     let text = try Argument.text(text, length, "text")
     do {
@@ -186,13 +186,13 @@ public func kith_value_from_json(_ text: Text, _ length: Int, _ error: ErrorPlac
 }
 
 @c @implementation
-public func kith_value_plist(_ pointer: Pointer, _ length: Length) -> UnsafeRawPointer? {
+public func kith_value_plist(_ pointer: Pointer, _ length: LengthOut) -> UnsafeRawPointer? {
   UnsafeRawPointer(value(pointer)?.plist.text(length))
 }
 
 @c @implementation
 public func kith_value_from_plist(
-  _ bytes: UnsafeRawPointer?, _ length: Int, _ error: ErrorPlace
+  _ bytes: UnsafeRawPointer?, _ length: Int, _ error: ErrorOut
 ) -> Pointer {
   newValue(error) {
     let bytes = try Argument.bytes(bytes, length, "bytes")

@@ -18,7 +18,7 @@ final class HeldValue: Handled {
   }
 
   /// Of texts that are lent; that of a name is its index.
-  private enum Place {
+  private enum LentIndex {
     static let content = -1
     static let json = -2
     static let plist = -3
@@ -151,8 +151,8 @@ final class HeldValue: Handled {
   var text: CText? {
     state.withLock { state in
       switch state.value.value {
-      case .string(let text): state.lent.text(Place.content, of: CText(text))
-      case .data(let data): state.lent.text(Place.content, of: CText(data))
+      case .string(let text): state.lent.text(LentIndex.content, of: CText(text))
+      case .data(let data): state.lent.text(LentIndex.content, of: CText(data))
       default: nil
       }
     }
@@ -162,7 +162,7 @@ final class HeldValue: Handled {
     state.withLock { state in
       let (value, members) = (state.value.value, isStore ? state.members : nil)
       return state.lent.text(
-        Place.json, of: CText(members.map { ValueJSON.text($0) } ?? ValueJSON.text(value)))
+        LentIndex.json, of: CText(members.map { ValueJSON.text($0) } ?? ValueJSON.text(value)))
     }
   }
 
@@ -171,7 +171,7 @@ final class HeldValue: Handled {
       let (value, members) = (state.value.value, isStore ? state.members : nil)
       let writer = BinaryPropertyListWriter()
       return state.lent.text(
-        Place.plist, of: CText(members.map { writer.bytes(of: $0) } ?? writer.bytes(of: value)))
+        LentIndex.plist, of: CText(members.map { writer.bytes(of: $0) } ?? writer.bytes(of: value)))
     }
   }
 

@@ -11,10 +11,10 @@ public typealias Pointer = OpaquePointer?
 public typealias Text = UnsafePointer<CChar>?
 /// Texts that end with NULL, or NULL.
 public typealias Texts = UnsafePointer<Text>?
-/// The place for a length, or NULL.
-public typealias Length = UnsafeMutablePointer<Int>?
-/// The place for an error, or NULL.
-public typealias ErrorPlace = UnsafeMutablePointer<Pointer>?
+/// Where a length goes, or NULL.
+public typealias LengthOut = UnsafeMutablePointer<Int>?
+/// Where an error goes, or NULL.
+public typealias ErrorOut = UnsafeMutablePointer<Pointer>?
 
 /// The object behind a handle of the C interface.
 protocol Handled: AnyObject, Sendable {
@@ -117,7 +117,7 @@ extension Handled {
   var handle: OpaquePointer? { Registry.shared.add(self)?.pointer }
 }
 
-/// The handles and texts that an object lends to the program, by place. They end with the object.
+/// The handles and texts that an object lends to the program, by index. They end with the object.
 struct Lent: ~Copyable {
   private var handles: [Int: Handle] = [:]
   private var texts: [Int: CText] = [:]

@@ -24,7 +24,7 @@ private func optionalKey(_ key: Text) throws(KithError) -> String? {
 
 /// Writes a key.
 private func write(
-  _ pointer: Pointer, _ key: Text, _ error: ErrorPlace, _ value: () throws -> PropertyListValue?
+  _ pointer: Pointer, _ key: Text, _ error: ErrorOut, _ value: () throws -> PropertyListValue?
 ) -> Bool {
   succeeds(error) { try store(pointer).set(try value(), forKey: Argument.key(key)) }
 }
@@ -37,7 +37,7 @@ private func shown(_ pointer: Pointer, _ key: Text) -> PropertyListValue? {
 // MARK: - Reading
 
 @c @implementation
-public func kith_store_get(_ pointer: Pointer, _ key: Text, _ error: ErrorPlace) -> Pointer {
+public func kith_store_get(_ pointer: Pointer, _ key: Text, _ error: ErrorOut) -> Pointer {
   newValue(error) { try store(pointer).value(forKey: Argument.key(key)) }
 }
 
@@ -57,13 +57,13 @@ public func kith_store_get_double(_ store: Pointer, _ key: Text, _ otherwise: Do
 }
 
 @c @implementation
-public func kith_store_keys(_ pointer: Pointer, _ error: ErrorPlace) -> Pointer {
+public func kith_store_keys(_ pointer: Pointer, _ error: ErrorOut) -> Pointer {
   newValue(error) { .texts(try store(pointer).keys.map(\.text)) }
 }
 
 @c @implementation
 public func kith_store_snapshot(
-  _ pointer: Pointer, _ prefix: Text, _ error: ErrorPlace
+  _ pointer: Pointer, _ prefix: Text, _ error: ErrorOut
 ) -> Pointer {
   new(error) {
     let prefix = try optionalKey(prefix) ?? ""
@@ -75,35 +75,35 @@ public func kith_store_snapshot(
 
 @c @implementation
 public func kith_store_set(
-  _ store: Pointer, _ key: Text, _ value: Pointer, _ error: ErrorPlace
+  _ store: Pointer, _ key: Text, _ value: Pointer, _ error: ErrorOut
 ) -> Bool {
   write(store, key, error) { try Argument.value(value) }
 }
 
 @c @implementation
 public func kith_store_set_bool(
-  _ store: Pointer, _ key: Text, _ value: Bool, _ error: ErrorPlace
+  _ store: Pointer, _ key: Text, _ value: Bool, _ error: ErrorOut
 ) -> Bool {
   write(store, key, error) { .bool(value) }
 }
 
 @c @implementation
 public func kith_store_set_integer(
-  _ store: Pointer, _ key: Text, _ value: Int64, _ error: ErrorPlace
+  _ store: Pointer, _ key: Text, _ value: Int64, _ error: ErrorOut
 ) -> Bool {
   write(store, key, error) { .integer(value) }
 }
 
 @c @implementation
 public func kith_store_set_double(
-  _ store: Pointer, _ key: Text, _ value: Double, _ error: ErrorPlace
+  _ store: Pointer, _ key: Text, _ value: Double, _ error: ErrorOut
 ) -> Bool {
   write(store, key, error) { .double(value) }
 }
 
 @c @implementation
 public func kith_store_set_string(
-  _ store: Pointer, _ key: Text, _ text: Text, _ error: ErrorPlace
+  _ store: Pointer, _ key: Text, _ text: Text, _ error: ErrorOut
 ) -> Bool {
   write(store, key, error) { .string(try Argument.text(text, "text")) }
 }
@@ -111,7 +111,7 @@ public func kith_store_set_string(
 @c @implementation
 public func kith_store_set_each(
   _ pointer: Pointer, _ count: Int, _ keys: Texts, _ values: UnsafePointer<Pointer>?,
-  _ error: ErrorPlace
+  _ error: ErrorOut
 ) -> Bool {
   succeeds(error) {
     let store = try store(pointer)
@@ -129,24 +129,24 @@ public func kith_store_set_each(
 }
 
 @c @implementation
-public func kith_store_remove(_ pointer: Pointer, _ key: Text, _ error: ErrorPlace) -> Bool {
+public func kith_store_remove(_ pointer: Pointer, _ key: Text, _ error: ErrorOut) -> Bool {
   write(pointer, key, error) { nil }
 }
 
 @c @implementation
-public func kith_store_flush(_ pointer: Pointer, _ error: ErrorPlace) -> Bool {
+public func kith_store_flush(_ pointer: Pointer, _ error: ErrorOut) -> Bool {
   succeeds(error) { try store(pointer).flush() }
 }
 
 // MARK: - Asking the node
 
 @c @implementation
-public func kith_store_usage(_ pointer: Pointer, _ error: ErrorPlace) -> Pointer {
+public func kith_store_usage(_ pointer: Pointer, _ error: ErrorOut) -> Pointer {
   newValue(error) { try PropertyListValue(encoding: store(pointer).usage) }
 }
 
 @c @implementation
-public func kith_store_hidden_entries(_ pointer: Pointer, _ error: ErrorPlace) -> Pointer {
+public func kith_store_hidden_entries(_ pointer: Pointer, _ error: ErrorOut) -> Pointer {
   newValue(error) {
     .array(
       try store(pointer).hiddenEntries.map { entry in
@@ -173,13 +173,13 @@ extension [Refusal] {
 }
 
 @c @implementation
-public func kith_store_refusals(_ pointer: Pointer, _ error: ErrorPlace) -> Pointer {
+public func kith_store_refusals(_ pointer: Pointer, _ error: ErrorOut) -> Pointer {
   newValue(error) { try store(pointer).refusals.document }
 }
 
 @c @implementation
 public func kith_store_take_refusals(
-  _ pointer: Pointer, _ number: UInt64, _ error: ErrorPlace
+  _ pointer: Pointer, _ number: UInt64, _ error: ErrorOut
 ) -> Pointer {
   newValue(error) {
     try store(pointer).takeRefusals(through: number == 0 ? nil : number).document
@@ -197,7 +197,7 @@ extension PastValue {
 
 @c @implementation
 public func kith_store_history(
-  _ pointer: Pointer, _ key: Text, _ limit: Int, _ error: ErrorPlace
+  _ pointer: Pointer, _ key: Text, _ limit: Int, _ error: ErrorOut
 ) -> Pointer {
   newValue(error) {
     let values = try store(pointer).history(of: optionalKey(key), limit: limit > 0 ? limit : .max)
@@ -207,7 +207,7 @@ public func kith_store_history(
 
 @c @implementation
 public func kith_store_undo(
-  _ pointer: Pointer, _ key: Text, _ number: UInt64, _ error: ErrorPlace
+  _ pointer: Pointer, _ key: Text, _ number: UInt64, _ error: ErrorOut
 ) -> Pointer {
   newValue(error) {
     let (store, key) = (try store(pointer), try Argument.key(key))
@@ -219,7 +219,7 @@ public func kith_store_undo(
 
 @c @implementation
 public func kith_store_undo_transaction(
-  _ pointer: Pointer, _ number: UInt64, _ error: ErrorPlace
+  _ pointer: Pointer, _ number: UInt64, _ error: ErrorOut
 ) -> Pointer {
   newValue(error) {
     let store = try store(pointer)
@@ -240,13 +240,13 @@ extension SyncReport {
 }
 
 @c @implementation
-public func kith_store_sync_report(_ pointer: Pointer, _ error: ErrorPlace) -> Pointer {
+public func kith_store_sync_report(_ pointer: Pointer, _ error: ErrorOut) -> Pointer {
   newValue(error) { try store(pointer).syncReport.document }
 }
 
 @c @implementation
 public func kith_store_wait_until_synced(
-  _ pointer: Pointer, _ milliseconds: CInt, _ devices: CUnsignedInt, _ error: ErrorPlace
+  _ pointer: Pointer, _ milliseconds: CInt, _ devices: CUnsignedInt, _ error: ErrorOut
 ) -> Pointer {
   new(error) {
     let store = try store(pointer)

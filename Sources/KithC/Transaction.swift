@@ -71,19 +71,19 @@ private func transaction(_ pointer: Pointer) throws(KithError) -> Transaction {
 }
 
 @c @implementation
-public func kith_store_begin(_ store: Pointer, _ error: ErrorPlace) -> Pointer {
+public func kith_store_begin(_ store: Pointer, _ error: ErrorOut) -> Pointer {
   new(error) { Transaction(of: try Argument.object(store, "store", Store.self).store) }
 }
 
 @c @implementation
-public func kith_transaction_commit(_ pointer: Pointer, _ error: ErrorPlace) -> Bool {
+public func kith_transaction_commit(_ pointer: Pointer, _ error: ErrorOut) -> Bool {
   succeeds(error) { try transaction(pointer).commit() }
 }
 
 @c @implementation
 public func kith_store_commit(
   _ store: Pointer, _ body: (@convention(c) (Pointer, UnsafeMutableRawPointer?) -> Bool)?,
-  _ context: UnsafeMutableRawPointer?, _ error: ErrorPlace
+  _ context: UnsafeMutableRawPointer?, _ error: ErrorOut
 ) -> Bool {
   succeeds(error) {
     let store = try Argument.object(store, "store", Store.self).store
@@ -106,7 +106,7 @@ public func kith_store_commit(
 }
 
 @c @implementation
-public func kith_transaction_get(_ pointer: Pointer, _ key: Text, _ error: ErrorPlace) -> Pointer {
+public func kith_transaction_get(_ pointer: Pointer, _ key: Text, _ error: ErrorOut) -> Pointer {
   newValue(error) {
     let key = try Argument.key(key)
     return try transaction(pointer).use { $0.value(forKey: key) }
@@ -115,7 +115,7 @@ public func kith_transaction_get(_ pointer: Pointer, _ key: Text, _ error: Error
 
 @c @implementation
 public func kith_transaction_snapshot(
-  _ pointer: Pointer, _ prefix: Text, _ error: ErrorPlace
+  _ pointer: Pointer, _ prefix: Text, _ error: ErrorOut
 ) -> Pointer {
   new(error) {
     let prefix = try prefix == nil ? "" : Argument.key(prefix)
@@ -125,7 +125,7 @@ public func kith_transaction_snapshot(
 
 @c @implementation
 public func kith_transaction_expect(
-  _ pointer: Pointer, _ key: Text, _ value: Pointer, _ error: ErrorPlace
+  _ pointer: Pointer, _ key: Text, _ value: Pointer, _ error: ErrorOut
 ) -> Bool {
   succeeds(error) {
     let (key, value) = (try Argument.key(key), try Argument.value(value))
@@ -137,7 +137,7 @@ public func kith_transaction_expect(
 
 @c @implementation
 public func kith_transaction_set(
-  _ pointer: Pointer, _ key: Text, _ value: Pointer, _ error: ErrorPlace
+  _ pointer: Pointer, _ key: Text, _ value: Pointer, _ error: ErrorOut
 ) -> Bool {
   succeeds(error) {
     let (key, value) = (try Argument.key(key), try Argument.value(value))

@@ -149,7 +149,7 @@ public func kith_task_next(_ task: Pointer, _ milliseconds: CInt) -> Pointer {
 }
 
 @c @implementation
-public func kith_task_answer(_ task: Pointer, _ yes: Bool, _ error: ErrorPlace) -> Bool {
+public func kith_task_answer(_ task: Pointer, _ yes: Bool, _ error: ErrorOut) -> Bool {
   succeeds(error) {
     guard try Argument.object(task, "task", Work.self).answer(yes) else {
       throw KithError.invalid("No question of the task waits for an answer.")
@@ -164,6 +164,6 @@ public func kith_task_cancel(_ task: Pointer) { work(task)?.cancel() }
 public func kith_task_is_done(_ task: Pointer) -> Bool { work(task)?.isDone ?? false }
 
 @c @implementation
-public func kith_task_finish(_ task: Pointer, _ error: ErrorPlace) -> Pointer {
+public func kith_task_finish(_ task: Pointer, _ error: ErrorOut) -> Pointer {
   newValue(error) { try Argument.object(task, "task", Work.self).result() }
 }

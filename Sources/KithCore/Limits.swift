@@ -102,9 +102,9 @@ package enum Limits {
   /// The distance up to which a device follows another's time, unless its own clock is worthless.
   static let followedMilliseconds: UInt64 = 24 * 3_600_000
   /// How long a member's time counts.
-  static let claimMilliseconds: UInt64 = 3_600_000
+  static let memberTimeMilliseconds: UInt64 = 3_600_000
   /// How long an earlier time does not replace a later one in a session: messages may be late.
-  static let latestClaimMilliseconds: UInt64 = 300_000
+  static let latestMemberTimeMilliseconds: UInt64 = 300_000
   /// The lead above which a hybrid clock heals; smaller leads pass by themselves.
   package static let healingMilliseconds: Int64 = 600_000
   /// The date from which the limit of generations grows: 2026-01-01 00:00 UTC, in milliseconds
@@ -225,5 +225,5 @@ extension Policy {
   func capacity(factor: Int) -> Int { factor * (totalBytes + keys * Limits.overheadBytes) }
 
   /// As ``room(factor:)``, and the bytes of so many keys.
-  func roomWithKeys(factor: Int) -> Int { capacity(factor: factor) + keys * keyBytes }
+  func capacityWithKeys(factor: Int) -> Int { capacity(factor: factor) + keys * keyBytes }
 }

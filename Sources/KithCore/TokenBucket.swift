@@ -18,7 +18,7 @@ package struct TokenBucket: Sendable {
   }
 
   /// Takes all tokens or none. A time that goes back adds none.
-  package mutating func take(_ tokens: Int = 1, at now: UInt64) -> Bool {
+  package mutating func spend(_ tokens: Int = 1, at now: UInt64) -> Bool {
     fill(at: now)
     guard tokens <= most, tokens * milliseconds <= level else { return false }
     level -= tokens * milliseconds

@@ -132,9 +132,9 @@ package struct ProgressBar: Sendable {
 
   package static func line(_ title: String, _ done: Int, _ total: Int, columns: Int) -> String {
     let counts = " \(done)/\(total)"
-    let room = columns - Columns.width(title) - counts.count - 1
-    guard room >= 8 else { return String((title + counts).prefix(max(0, columns))) }
-    let width = min(room, 40)
+    let columnsLeft = columns - Columns.width(title) - counts.count - 1
+    guard columnsLeft >= 8 else { return String((title + counts).prefix(max(0, columns))) }
+    let width = min(columnsLeft, 40)
     let filled = total > 0 ? min(width, done * width / total) : width
     let bar =
       String(repeating: "█", count: filled) + String(repeating: "░", count: width - filled)

@@ -70,20 +70,20 @@ package struct BinaryPropertyListReader {
   }
 
   private mutating func measure(_ object: Int, _ depth: Int) throws(PropertyListError) -> Size {
-    let place = try place(of: object)
-    switch bytes[place] >> 4 {
-    case 0x4, 0x5: return Size(bytes: try count(at: place).count)
-    case 0x6: return Size(bytes: try count(at: place).count * 2)
-    case 0xA: return try container(at: place, factor: 1, depth)
-    case 0xD: return try container(at: place, factor: 2, depth)
+    let offset = try offset(of: object)
+    switch bytes[offset] >> 4 {
+    case 0x4, 0x5: return Size(bytes: try count(at: offset).count)
+    case 0x6: return Size(bytes: try count(at: offset).count * 2)
+    case 0xA: return try container(at: offset, factor: 1, depth)
+    case 0xD: return try container(at: offset, factor: 2, depth)
     default: return Size()
     }
   }
 
   private mutating func container(
-    at place: Int, factor: Int, _ depth: Int
+    at offset: Int, factor: Int, _ depth: Int
   ) throws(PropertyListError) -> Size {
-    let objects = try objects(at: place, factor: factor)
+    let objects = try objects(at: offset, factor: factor)
     references += objects.count
     var sum = Size()
     guard references <= Self.limitValues * 2 else { throw Self.tooLarge }
@@ -103,17 +103,17 @@ package struct BinaryPropertyListReader {
 
   // MARK: Objects
 
-  private func place(of object: Int) throws(PropertyListError) -> Int {
+  private func offset(of object: Int) throws(PropertyListError) -> Int {
     guard
-      let place = Self.number(bytes, offsetTable + object * offsetSize, offsetSize),
-      place >= 8, place < offsetTable
+      let offset = Self.number(bytes, offsetTable + object * offsetSize, offsetSize),
+      offset >= 8, offset < offsetTable
     else { throw Self.damaged }
-    return place
+    return offset
   }
 
   /// The elements of an array, or the keys and then the values of a dictionary.
-  private func objects(at place: Int, factor: Int) throws(PropertyListError) -> [Int] {
-    let (count, start) = try count(at: place)
+  private func objects(at offset: Int, factor: Int) throws(PropertyListError) -> [Int] {
+    let (count, start) = try count(at: offset)
     let total = count * factor
     guard count <= bytes.count, start + total * referenceSize <= offsetTable else {
       throw Self.damaged
@@ -132,17 +132,17 @@ package struct BinaryPropertyListReader {
   }
 
   /// Returns the bytes, characters or elements of an object, and their position.
-  private func count(at place: Int) throws(PropertyListError) -> (count: Int, start: Int) {
-    let short = Int(bytes[place] & 0xF)
-    if short != 0xF { return (short, place + 1) }
-    guard place + 1 < offsetTable, bytes[place + 1] >> 4 == 1, bytes[place + 1] & 0xF <= 3 else {
+  private func count(at offset: Int) throws(PropertyListError) -> (count: Int, start: Int) {
+    let short = Int(bytes[offset] & 0xF)
+    if short != 0xF { return (short, offset + 1) }
+    guard offset + 1 < offsetTable, bytes[offset + 1] >> 4 == 1, bytes[offset + 1] & 0xF <= 3 else {
       throw Self.damaged
     }
-    let width = 1 << Int(bytes[place + 1] & 0xF)
-    guard let count = Self.number(bytes, place + 2, width), count <= bytes.count else {
+    let width = 1 << Int(bytes[offset + 1] & 0xF)
+    guard let count = Self.number(bytes, offset + 2, width), count <= bytes.count else {
       throw Self.damaged
     }
-    return (count, place + 2 + width)
+    return (count, offset + 2 + width)
   }
 
   /// The bytes of an object.
@@ -153,47 +153,47 @@ package struct BinaryPropertyListReader {
 
   /// Only of measured objects, which end the recursion.
   private func node(_ object: Int) throws(PropertyListError) -> PropertyListNode {
-    let place = try place(of: object)
-    let marker = bytes[place]
+    let offset = try offset(of: object)
+    let marker = bytes[offset]
     switch (marker >> 4, marker & 0xF) {
     case (0x0, 0x8): return .value(.bool(false))
     case (0x0, 0x9): return .value(.bool(true))
-    case (0x1, let power) where power <= 4: return try integer(place + 1, 1 << Int(power))
+    case (0x1, let power) where power <= 4: return try integer(offset + 1, 1 << Int(power))
     case (0x2, 2):
-      let bits = UInt32(truncatingIfNeeded: try unsigned(place + 1, 4))
+      let bits = UInt32(truncatingIfNeeded: try unsigned(offset + 1, 4))
       return .value(.double(Double(Float(bitPattern: bits))))
-    case (0x2, 3): return .value(.double(Double(bitPattern: try unsigned(place + 1, 8))))
+    case (0x2, 3): return .value(.double(Double(bitPattern: try unsigned(offset + 1, 8))))
     case (0x3, 3):
-      let seconds = Double(bitPattern: try unsigned(place + 1, 8))
+      let seconds = Double(bitPattern: try unsigned(offset + 1, 8))
       return .value(.date(Date(timeIntervalSinceReferenceDate: seconds)))
     case (0x4, _):
-      let (count, start) = try count(at: place)
+      let (count, start) = try count(at: offset)
       return .value(.data(Data(try content(start, count))))
     case (0x5, _), (0x6, _):
-      let text = try text(at: place)
+      let text = try text(at: offset)
       return text.map { .value(.string($0)) } ?? .invalid("the string's characters are damaged")
     case (0x8, _):
       return .invalid("a UID (a reference inside a keyed archive) has no counterpart among values")
     case (0xA, _):
       var nodes: [PropertyListNode] = []
-      for object in try objects(at: place, factor: 1) { nodes.append(try node(object)) }
+      for object in try objects(at: offset, factor: 1) { nodes.append(try node(object)) }
       return .array(nodes)
     case (0xB, _), (0xC, _): return .invalid("a set has no counterpart among values")
-    case (0xD, _): return try dictionary(at: place)
+    case (0xD, _): return try dictionary(at: offset)
     default: return .invalid("an object of an unknown kind")
     }
   }
 
-  private func dictionary(at place: Int) throws(PropertyListError) -> PropertyListNode {
-    let objects = try objects(at: place, factor: 2)
+  private func dictionary(at offset: Int) throws(PropertyListError) -> PropertyListNode {
+    let objects = try objects(at: offset, factor: 2)
     let count = objects.count / 2
     var members: [(key: String, node: PropertyListNode)] = []
     for index in 0..<count {
-      let place = try self.place(of: objects[index])
-      guard [0x5, 0x6].contains(bytes[place] >> 4) else {
+      let offset = try self.offset(of: objects[index])
+      guard [0x5, 0x6].contains(bytes[offset] >> 4) else {
         return .invalid("a dictionary has a key that is no string")
       }
-      guard let key = try text(at: place) else {
+      guard let key = try text(at: offset) else {
         return .invalid("a dictionary has a key whose characters are damaged")
       }
       members.append((key, try node(objects[count + index])))
@@ -202,9 +202,9 @@ package struct BinaryPropertyListReader {
   }
 
   /// Nil for characters that ASCII or UTF-16 does not have.
-  private func text(at place: Int) throws(PropertyListError) -> String? {
-    let (count, start) = try count(at: place)
-    if bytes[place] >> 4 == 0x5 {
+  private func text(at offset: Int) throws(PropertyListError) -> String? {
+    let (count, start) = try count(at: offset)
+    if bytes[offset] >> 4 == 0x5 {
       let content = try content(start, count)
       return content.allSatisfy { $0 < 0x80 } ? String(decoding: content, as: UTF8.self) : nil
     }
@@ -236,10 +236,10 @@ package struct BinaryPropertyListReader {
   }
 
   /// Reads a big-endian number; nil outside the file, or if it is too large.
-  private static func number(_ bytes: [UInt8], _ place: Int, _ width: Int) -> Int? {
-    guard place >= 0, place <= bytes.count - width else { return nil }
+  private static func number(_ bytes: [UInt8], _ offset: Int, _ width: Int) -> Int? {
+    guard offset >= 0, offset <= bytes.count - width else { return nil }
     var number: UInt64 = 0
-    for byte in bytes[place..<place + width] { number = number << 8 | UInt64(byte) }
+    for byte in bytes[offset..<offset + width] { number = number << 8 | UInt64(byte) }
     return number < UInt64(Int32.max) ? Int(number) : nil
   }
 }

@@ -36,9 +36,9 @@ package struct JSONReader {
     case _ where isDigit || peek == UInt8(ascii: "-"): return .number(try number())
     case nil: throw error("the text ends where a value should be")
     default:
-      if take("true") { return .bool(true) }
-      if take("false") { return .bool(false) }
-      if take("null") { return .null }
+      if consume("true") { return .bool(true) }
+      if consume("false") { return .bool(false) }
+      if consume("null") { return .null }
       throw error("expected a value: {, [, a string in double quotes, a number, true or false")
     }
   }
@@ -56,7 +56,7 @@ package struct JSONReader {
         throw error("the key \"\(key)\" occurs twice in one object", at: start)
       }
       try skipSpace()
-      guard take(":") else { throw error("expected : after the key") }
+      guard consume(":") else { throw error("expected : after the key") }
       try skipSpace()
       members.append(JSONMember(key: key, value: try node(depth: depth)))
     }
@@ -87,7 +87,7 @@ package struct JSONReader {
       return true
     }
     if isFirst { return false }
-    guard take(",") else {
+    guard consume(",") else {
       throw error("expected , or \(Character(Unicode.Scalar(end)))")
     }
     try skipSpace()
@@ -98,15 +98,15 @@ package struct JSONReader {
 
   private mutating func number() throws(JSONSyntaxError) -> String {
     let start = position
-    _ = take("-")
-    if take("0") {
+    _ = consume("-")
+    if consume("0") {
       if isDigit { throw error("a number may not begin with 0") }
     } else {
       try digits()
     }
-    if take(".") { try digits() }
-    if take("e") || take("E") {
-      if !take("+") { _ = take("-") }
+    if consume(".") { try digits() }
+    if consume("e") || consume("E") {
+      if !consume("+") { _ = consume("-") }
       try digits()
     }
     return String(decoding: bytes[start..<position], as: UTF8.self)
@@ -129,12 +129,12 @@ package struct JSONReader {
 
   private mutating func skipComment() throws(JSONSyntaxError) {
     let start = position
-    if take("//") {
+    if consume("//") {
       while let byte = peek, byte != 0x0A { position += 1 }
       return
     }
-    guard take("/*") else { throw error("expected a value") }
-    while !take("*/") {
+    guard consume("/*") else { throw error("expected a value") }
+    while !consume("*/") {
       guard peek != nil else { throw error("the comment has no end", at: start) }
       position += 1
     }
@@ -181,7 +181,7 @@ extension JSONReader {
       let first = try hexadecimal(from: start)
       if let scalar = Unicode.Scalar(first) { return scalar }
       // A character above U+FFFF is written as two halves.
-      if first < 0xDC00, take("\\u") {
+      if first < 0xDC00, consume("\\u") {
         let second = try hexadecimal(from: start)
         if (0xDC00..<0xE000).contains(second),
           let scalar = Unicode.Scalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00))
@@ -212,7 +212,7 @@ extension JSONReader {
     position < bytes.count && (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(bytes[position])
   }
 
-  private mutating func take(_ text: StaticString) -> Bool {
+  private mutating func consume(_ text: StaticString) -> Bool {
     let end = position + text.utf8CodeUnitCount
     guard end <= bytes.count else { return false }
     for index in position..<end where bytes[index] != text.utf8Start[index - position] {

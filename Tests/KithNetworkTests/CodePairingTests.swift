@@ -151,7 +151,7 @@ struct CodePairingTests {
     #expect(stalled.isClosed || stalled.heard.count == 2 + CodeExchange.offerBytes)
     // While that exchange stands, a further joiner waits, and is told so.
     var impatient = configuration
-    impatient.turnTimeout = .milliseconds(1)
+    impatient.queueTimeout = .milliseconds(1)
     impatient.handshakeTimeout = .milliseconds(200)
     await #expect(throws: PairingError.noInviter(address: address)) {
       try await join(address, TypedCode(code), impatient)
@@ -166,7 +166,7 @@ struct CodePairingTests {
 
   @Test func whoWaitsInVainIsTold() async throws {
     var hasty = configuration()
-    hasty.turnTimeout = .milliseconds(100)
+    hasty.queueTimeout = .milliseconds(100)
     let (listener, address) = try await listener(hasty)
     let first = try await join(address, TypedCode(code), configuration())
     await #expect(throws: PairingError.busy) {

@@ -68,7 +68,7 @@ import Testing
       expected.addresses = [device: ["b:1", "a:2"]]
       var stored = StoredStore(policy: policy)
       stored.vector = [chain: .max]
-      stored.isOpened = true
+      stored.isUsedHere = true
       stored.adopted = HybridTime(rawValue: .max - 1)
       stored.lost = [chain: 5]
       stored.loss = StoreLoss(rows: 9, isAccepted: true)
@@ -92,7 +92,7 @@ import Testing
       let reloaded = try subject.reload()
       #expect(reloaded.keepsHistory)
       let changed = reloaded.stores[store]
-      #expect(changed?.isOpened == true && changed?.policy == .standard && changed?.lost == [:])
+      #expect(changed?.isUsedHere == true && changed?.policy == .standard && changed?.lost == [:])
       #expect(changed?.horizon == Horizon())
       #expect(changed?.loss == nil && changed?.adopted == HybridTime(rawValue: .max - 1))
     }

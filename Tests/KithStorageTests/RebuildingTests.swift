@@ -126,7 +126,7 @@ import Testing
       let new = try #require(found.stores[name], place)
       #expect(new.drafts == old.drafts && new.refusals == old.refusals, place)
       #expect(new.policy == old.policy && new.adopted == old.adopted, place)
-      #expect(new.isOpened == old.isOpened, place)
+      #expect(new.isUsedHere == old.isUsedHere, place)
       // No row is another's, nor one that was removed.
       for (reference, changeSet) in new.changeSets {
         let known = try #require(old.changeSets[reference], place)

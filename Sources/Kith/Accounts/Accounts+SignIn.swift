@@ -338,9 +338,9 @@ extension Accounts {
       return try directory.handOver(
         waiting: AccountsDirectory.longestWait
       ) { () throws(KithError) in
-        let taken = try ActiveDevice(at: location, in: directory, configuration)
-        active = taken
-        return taken.service
+        let made = try ActiveDevice(at: location, in: directory, configuration)
+        active = made
+        return made.service
       }
     } catch {
       throw .pendingAdoption(error)

@@ -90,8 +90,8 @@ struct CarrierWorker: Sendable {
 
   /// Works until the task is cancelled. If `isStopping`, it does one last turn and returns.
   func run(isStopping: Bool = false) async {
-    let orders = dispatcher.open(id)
-    defer { dispatcher.close(id) }
+    let orders = dispatcher.orders(for: id)
+    defer { dispatcher.endOrders(for: id) }
     let shortest = UInt64(max(0, storage.shortestPause / .milliseconds(1)))
     engine.input(.carrier(id, .attached(shortestMilliseconds: shortest)))
     if isStopping { engine.input(.carrier(id, .stopping)) }
@@ -235,14 +235,16 @@ final class CarrierDispatcher: Sendable {
     }
   }
 
-  /// The orders for a carrier, until ``close(_:)``. The core gives one at a time.
-  func open(_ id: CarrierID) -> AsyncStream<Order> {
+  /// The orders for a carrier, until ``endOrders(for:)``. The core gives one at a time.
+  func orders(for id: CarrierID) -> AsyncStream<Order> {
     let (stream, continuation) = AsyncStream<Order>.makeStream()
     state.withLock { $0.orders.updateValue(continuation, forKey: id) }?.finish()
     return stream
   }
 
-  func close(_ id: CarrierID) { state.withLock { $0.orders.removeValue(forKey: id) }?.finish() }
+  func endOrders(for id: CarrierID) {
+    state.withLock { $0.orders.removeValue(forKey: id) }?.finish()
+  }
 
   /// Returns false if no worker takes the carrier's orders.
   func give(_ order: Order, to id: CarrierID) -> Bool {

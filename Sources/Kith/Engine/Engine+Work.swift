@@ -15,13 +15,13 @@ extension Engine {
   func drain(until write: WriteID? = nil) { work(until: write) }
 
   /// Does what is due at this time, and all work.
-  func keepTime() { work(keepsTime: true) }
+  func tick() { work(ticks: true) }
 
   /// Makes accepted writes durable, sends and keeps the time until ``stopWriter()``, on its own
   /// thread, because fsync blocks and Swift's shared threads must not.
   func runWriter() async {
     await BlockingThread.run {
-      while let milliseconds = self.work(isWriter: true, keepsTime: true) {
+      while let milliseconds = self.work(isWriter: true, ticks: true) {
         if milliseconds > 0 {
           _ = self.wakeup.wait(timeout: .now() + .milliseconds(Int(min(milliseconds, 60_000))))
         }
@@ -33,7 +33,7 @@ extension Engine {
   /// writer may sleep; nil: the node does not run any more.
   @discardableResult
   private func work(
-    until write: WriteID? = nil, isWriter: Bool = false, keepsTime: Bool = false
+    until write: WriteID? = nil, isWriter: Bool = false, ticks: Bool = false
   ) -> UInt64? {
     var outcome: Outcome?
     while true {
@@ -43,7 +43,7 @@ extension Engine {
         let links = state.links
         var later: [() -> Void] = []
         if let outcome { later = giveBack(outcome, links, &state) }
-        if keepsTime {
+        if ticks {
           var effects = isSynchronised.map { state.note(isSynchronised: $0, at: now) } ?? []
           effects += state.shell.wake(at: now)
           later += state.show(effects, reporting: report)
@@ -66,7 +66,7 @@ extension Engine {
   ) -> Shell.Work {
     let now = clock()
     let isWriters =
-      state.isRunning && state.problem == nil && write.map { !state.shell.isOpen($0) } ?? false
+      state.isRunning && state.problem == nil && write.map { !state.shell.isPending($0) } ?? false
     if isWriters {
       if state.shell.hasWork { wakeup.signal() }
     } else {
@@ -101,7 +101,7 @@ extension Engine {
       case .reloaded(let replica):
         state.shell.reopen(replica, isCopy: storage.isCopy, at: clock())
       }
-    if !aftermath.settled.isEmpty { state.lastBatch = aftermath.settled.count }
+    if !aftermath.settled.isEmpty { state.lastSettledCount = aftermath.settled.count }
     var later = state.show(aftermath.effects, reporting: report) + state.tell(aftermath.settled)
     switch (outcome, aftermath.healthChange) {
     case (.failed(let error, _), .failed):
@@ -150,7 +150,7 @@ extension Engine {
   }
 
   private func execute(_ round: Round, over links: SessionLinks) -> Outcome {
-    let (mutations, pushes) = (round.mutations, round.written)
+    let (mutations, pushes) = (round.mutations, round.pushes)
     let isOwn = round.sendsEarly(of: keys.id)
     var isCommitted = mutations.isEmpty
     // Set within the commit, which calls back on this thread.
@@ -158,7 +158,7 @@ extension Engine {
     do throws(StorageError) {
       var round = round
       try round.fill(from: storage)
-      try act(on: round.early, over: links)
+      try act(on: round.beforeCommit, over: links)
       if !mutations.isEmpty {
         try metrics.commit { () throws(StorageError) in
           try storage.commit(mutations) {
@@ -171,7 +171,7 @@ extension Engine {
       }
       if !hasPushed.load(ordering: .relaxed) { send(pushes, over: links) }
       // A status tells of local writes too.
-      try act(on: round.late, over: links, hasProgress: isCommitted && !mutations.isEmpty)
+      try act(on: round.afterCommit, over: links, hasProgress: isCommitted && !mutations.isEmpty)
     } catch {
       return .failed(error, isCommitted: isCommitted)
     }

@@ -87,7 +87,7 @@ extension Engine {
       // Under the lock of the write, so that no other write comes in between.
       try KithError.check(expected, in: store, of: state.shell.replica)
       let write = try submit(isAwaited: true, &state, &effects) { .write($0, store, operations) }
-      return AcceptedWrite(id: write, isCrowded: state.lastBatch > 1)
+      return AcceptedWrite(id: write, isCrowded: state.lastSettledCount > 1)
     }
     metrics.sets.increment(by: operations.count)
     return write
@@ -114,7 +114,7 @@ extension Engine {
         effects += shown
       }
       if let last { state.shell.expect(last) }
-      let isCrowded = state.lastBatch > 1
+      let isCrowded = state.lastSettledCount > 1
       return (outcomes, last.map { AcceptedWrite(id: $0, isCrowded: isCrowded) })
     }
     metrics.sets.increment(by: accepted.outcomes.count { $0 == nil })
@@ -135,7 +135,7 @@ extension Engine {
       let write = try submit(isAwaited: true, &state, &effects) {
         .write($0, store, past.map(\.operation))
       }
-      return (AcceptedWrite(id: write, isCrowded: state.lastBatch > 1), past)
+      return (AcceptedWrite(id: write, isCrowded: state.lastSettledCount > 1), past)
     }
     if undone != nil { metrics.sets.increment() }
     return undone
@@ -147,7 +147,7 @@ extension Engine {
     if accepted.isCrowded { await Task.yield() }
     let isWriters =
       accepted.isCrowded
-      && state.withLock { $0.isRunning && !$0.shell.isBusy && $0.shell.isOpen(write) }
+      && state.withLock { $0.isRunning && !$0.shell.isBusy && $0.shell.isPending(write) }
     if isWriters { wakeup.signal() } else { drain(until: write) }
     let outcome: Result<Void, KithError> = await withCheckedContinuation { continuation in
       whenFinished(write) { continuation.resume(returning: $0) }

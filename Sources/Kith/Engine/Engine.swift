@@ -151,7 +151,7 @@ struct EngineState {
   var isDrainAwaited = false
   var lastWrite: UInt64 = 0
   /// The number of durable writes in the last round that settled any.
-  var lastBatch = 0
+  var lastSettledCount = 0
   var sleepsUntilMilliseconds: UInt64 = 0
   var links = SessionLinks()
   let carriers = CarrierDispatcher()
@@ -179,7 +179,7 @@ struct EngineState {
   ) throws(KithError) -> [Effect] {
     switch shell.handle(input, gathers: coalesces, at: now) {
     case .handled(let effects): return effects
-    case .kept: return []
+    case .deferred: return []
     case .refused(let reason): throw KithError(reason)
     }
   }
@@ -230,7 +230,7 @@ extension Engine {
   ) throws(KithError) -> StoreView {
     try perform(drainsHere: false) { (state, effects) throws(KithError) in
       if state.shell.isClosed { throw .closedNode }
-      let limits = state.shell.opened[store]
+      let limits = state.shell.openStores[store]
       let view = state.views[store]
       if view != nil, let limits, limits != policy {
         throw KithError(

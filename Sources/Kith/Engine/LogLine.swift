@@ -106,7 +106,7 @@ struct LogRateLimit<Subject: Hashable & Sendable>: Sendable {
   /// Whether a further line may be logged at a monotonic time. Takes it, if so.
   ///
   /// - Complexity: O(1), and O(*n*) in the subjects once a minute.
-  mutating func take(_ subject: Subject, at now: UInt64) -> Bool {
+  mutating func permit(_ subject: Subject, at now: UInt64) -> Bool {
     if now >= sweptAt + Self.sweepMilliseconds {
       sweptAt = now
       times = times.filter { $0.value.contains { Self.counts($0, at: now) } }
@@ -150,7 +150,7 @@ extension Engine {
   func log(_ line: LogLine) {
     let subject = line.subject
     let now = clock().monotonicMilliseconds
-    let isRepeated = !rateLimit.withLock { $0.take(subject, at: now) }
+    let isRepeated = !rateLimit.withLock { $0.permit(subject, at: now) }
     var details = line.details
     details["device"] = subject.device.map(name)
     details["store"] = subject.store?.rawValue

@@ -56,7 +56,7 @@ struct StatusLog: Sendable {
       logged.name = device.name
     }
     // Otherwise a later status tells it.
-    if logged.isConnected != device.isConnected, rateLimit.take(device.id, at: now) {
+    if logged.isConnected != device.isConnected, rateLimit.permit(device.id, at: now) {
       let address = status.peers.first { $0.device == device.id }?.address
       lines.append(
         LogLine(

@@ -104,7 +104,7 @@ final class LocalServer: EndsWithProcess {
     for session in sessions { try? session.sayGoodbye().wait() }
   }
 
-  // MARK: Room
+  // MARK: Capacity
 
   func add(_ session: LocalSession.Handle) {
     let isTooMany = state.withLock { state in

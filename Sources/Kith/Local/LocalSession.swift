@@ -156,12 +156,12 @@ final class LocalSession: ChannelInboundHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     frames.append(unwrapInboundIn(data))
-    takeAll()
+    receiveWaiting()
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
     sendChanges()
-    takeAll()
+    receiveWaiting()
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) { close() }
@@ -182,23 +182,23 @@ final class LocalSession: ChannelInboundHandler {
 
   private func close() { channel.close(promise: nil) }
 
-  private func takeAll() {
-    while canTake, let frame = frames.popFirst() { take(frame) }
+  private func receiveWaiting() {
+    while canReceive, let frame = frames.popFirst() { receive(frame) }
     resume()
   }
 
-  private var canTake: Bool {
+  private var canReceive: Bool {
     !isStopped && channel.isWritable && unanswered < LocalLimits.unansweredRequests
   }
 
   private func resume() {
-    let reads = canTake && frames.isEmpty
+    let reads = canReceive && frames.isEmpty
     try? channel.syncOptions?.setOption(.autoRead, value: reads)
   }
 
   // MARK: Requests
 
-  private func take(_ frame: ByteBuffer) {
+  private func receive(_ frame: ByteBuffer) {
     guard let request = LocalRequest(frame) else { return close() }
     if let timer {
       timer.cancel()
@@ -319,7 +319,7 @@ final class LocalSession: ChannelInboundHandler {
     // Changes come before the answer to their request.
     for (store, opened) in stores { sendChanges(of: store, opened, isLast: false) }
     send(reply)
-    takeAll()
+    receiveWaiting()
   }
 
   // MARK: Sending

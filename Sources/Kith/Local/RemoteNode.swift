@@ -228,7 +228,7 @@ final class RemoteNode: StoreService, NodeAccess {
 
   // MARK: Replies
 
-  private func take(_ reply: LocalReply) {
+  private func receive(_ reply: LocalReply) {
     switch reply.content {
     case .answer(let answer): finish(reply.id, .answer(answer))
     case .failure(let error): finish(reply.id, .failure(error))
@@ -265,7 +265,7 @@ final class RemoteNode: StoreService, NodeAccess {
     init(_ node: RemoteNode) { self.node = node }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-      guard let reply = LocalReply(unwrapInboundIn(data)), node?.take(reply) != nil else {
+      guard let reply = LocalReply(unwrapInboundIn(data)), node?.receive(reply) != nil else {
         return context.close(promise: nil)
       }
     }

@@ -59,7 +59,7 @@ enum Storage {
     return device
   }
 
-  static func keep(_ prepared: consuming PreparedDevice) throws(KithError) {
+  static func install(_ prepared: consuming PreparedDevice) throws(KithError) {
     do throws(StorageError) {
       try prepared.open().close()
     } catch {
@@ -81,7 +81,7 @@ enum Storage {
       try? prepared.discard()
       throw error
     }
-    try keep(prepared)
+    try install(prepared)
   }
 
   /// Loads a device's storage. A damaged store covers nothing; its vector counts as lost.

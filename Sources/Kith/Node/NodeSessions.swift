@@ -68,7 +68,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
       return state.transport
     }
     engine.metrics.sessions.increment()
-    guard engine.takesSessions else {
+    guard engine.acceptsSessions else {
       transport?.close(id, reason: .silent)
       return
     }
@@ -101,7 +101,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
 
   func currentEpoch() -> EpochKeys? { engine.read { $0.keyring.current } }
 
-  func openEpochs() -> [EpochKeys] { engine.read { $0.keyring.newestFirst } }
+  func epochKeys() -> [EpochKeys] { engine.read { $0.keyring.newestFirst } }
 
   func member(_ device: DeviceID) -> Certificate? {
     engine.read { $0.roster.isMember(device) ? $0.roster.certificate(of: device) : nil }
@@ -163,7 +163,7 @@ extension Engine {
   }
 
   /// Whether new sessions are accepted: not while storage fails.
-  var takesSessions: Bool {
+  var acceptsSessions: Bool {
     state.withLock { !$0.shell.isClosed && $0.shell.health.problem == nil }
   }
 }

@@ -84,7 +84,7 @@ struct Joining: Sendable {
       try? prepared.discard()
       throw error
     }
-    try Storage.keep(prepared)
+    try Storage.install(prepared)
     let summary = AccountSummary(account: roster.account, device: keys.id, name: name)
     try await made(summary)
     // If this is lost, the device shows its certificate when it meets a member.

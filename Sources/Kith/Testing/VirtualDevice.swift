@@ -59,7 +59,7 @@ package final class VirtualDevice: Sendable {
   }
 
   /// Does what is due by now: ticks, and retries of storage.
-  package func keepTime() { engine.keepTime() }
+  package func tick() { engine.tick() }
 
   package func close() throws(KithError) { try engine.close() }
 }

@@ -171,7 +171,7 @@ final class HTTPTransfer {
   }
 
   /// Returns whether to go on.
-  fileprivate func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
+  fileprivate func receive(_ bytes: UnsafeRawBufferPointer) -> Bool {
     work.progress()
     guard bytes.count <= limit - body.count else {
       isTooMuch = true
@@ -183,7 +183,7 @@ final class HTTPTransfer {
 
   /// Takes a line of a header. Each status line begins another answer: those with status 100, and
   /// those that ask to sign in, come before the last.
-  fileprivate func takeHeader(_ line: UnsafeRawBufferPointer) -> Bool {
+  fileprivate func receiveHeader(_ line: UnsafeRawBufferPointer) -> Bool {
     work.progress()
     headerBytes += line.count
     guard headerBytes <= CarrierLimits.headerBytes else {
@@ -245,14 +245,14 @@ private func transfer(_ context: UnsafeMutableRawPointer?) -> HTTPTransfer? {
 private let write: @convention(c) (UnsafeRawPointer?, Int, Int, UnsafeMutableRawPointer?) -> Int = {
   bytes, size, count, context in
   let buffer = UnsafeRawBufferPointer(start: bytes, count: size * count)
-  return transfer(context)?.take(buffer) == true ? buffer.count : -1
+  return transfer(context)?.receive(buffer) == true ? buffer.count : -1
 }
 
 private let header: @convention(c) (UnsafeRawPointer?, Int, Int, UnsafeMutableRawPointer?) -> Int =
   {
     bytes, size, count, context in
     let buffer = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    return transfer(context)?.takeHeader(buffer) == true ? buffer.count : -1
+    return transfer(context)?.receiveHeader(buffer) == true ? buffer.count : -1
   }
 
 private let openSocket:

@@ -106,9 +106,9 @@ struct AccountSignOutCommand: AsyncParsableCommand {
       for: left.directory, toBeServed: false, within: SignInReport.timeout)
     let server = isLeft ? nil : DeviceDirectory.owner(of: left.directory)
     try options.print(SignInReport.document(left, isSignedIn: false, servedBy: server))
-    let place = options.directory.map { " --directory \(ShellText.quoted($0))" } ?? ""
+    let flag = options.directory.map { " --directory \(ShellText.quoted($0))" } ?? ""
     options.console.talk(
-      "Signed out. Sign in again with: kith account sign-in \(left.account.hex.prefix(16))\(place)")
+      "Signed out. Sign in again with: kith account sign-in \(left.account.hex.prefix(16))\(flag)")
     if let server {
       options.console.warn(
         "process \(server) has opened the account's device by itself, and goes on exchanging: stop it"

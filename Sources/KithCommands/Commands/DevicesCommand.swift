@@ -114,11 +114,11 @@ struct DevicesMeetCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var options: CommonOptions
-  @OptionGroup var place: AddressArgument
+  @OptionGroup var meant: AddressArgument
 
   func run() async throws {
     let (met, name) = try await options.withNode(ofAccount: true, needsNode: true) { node in
-      let met = try await node.meet(place.address)
+      let met = try await node.meet(meant.address)
       guard met.outcome == .met else { return (met, "a device of the account") }
       let status = try await node.status()
       let device = met.device ?? status.peers.last { $0.address == met.address }?.device
@@ -167,10 +167,10 @@ struct DevicesForgetCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var options: CommonOptions
-  @OptionGroup var place: AddressArgument
+  @OptionGroup var meant: AddressArgument
 
   func run() async throws {
-    let address = try Node.addressText(place.address)
+    let address = try Node.addressText(meant.address)
     try await options.withNode(ofAccount: true) { node in
       let known = try await node.status().addresses.filter { $0.address == address }
       guard !known.isEmpty else {

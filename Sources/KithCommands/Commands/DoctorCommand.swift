@@ -46,7 +46,7 @@ struct DoctorCommand: AsyncParsableCommand {
     if repair {
       try rebuild()
     } else if acceptLoss {
-      try await takeForLost()
+      try await acceptLosses()
     } else {
       try await examine()
     }
@@ -86,7 +86,7 @@ struct DoctorCommand: AsyncParsableCommand {
           : "No published write is missing."))
   }
 
-  private func takeForLost() async throws {
+  private func acceptLosses() async throws {
     let stores = try await options.withNode { node in
       let report = try await node.status()
       let stores = report.stores.filter { $0.missing != nil }

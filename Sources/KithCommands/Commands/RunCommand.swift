@@ -96,12 +96,12 @@ private struct ReadyLine: Service {
   }
 
   private func tell(_ status: NodeStatus, isSignedIn: Bool) {
-    let place = status.listening.joined(separator: ", ")
+    let addresses = status.listening.joined(separator: ", ")
     let words =
       if !isSignedIn {
         "nobody is signed in: writes stay on this host"
       } else {
-        place.isEmpty ? "" : "listening on \(place)"
+        addresses.isEmpty ? "" : "listening on \(addresses)"
       }
     console.talk(
       words.isEmpty ? "kith: ready" : "kith: ready, \(words) (process \(getpid()))")

@@ -34,11 +34,11 @@ struct ServiceOptions: ParsableArguments {
   func service(for command: String) throws -> NodeService {
     let service = try service
     guard !service.unit.isOfHost || geteuid() == 0 else {
-      let place = options.directory.map { " --directory \(ShellText.quoted($0))" } ?? ""
+      let flag = options.directory.map { " --directory \(ShellText.quoted($0))" } ?? ""
       throw CommandFailure(
         .refused,
         "the host's service needs root, and nothing was done: "
-          + "sudo kith service \(command) --system\(place)")
+          + "sudo kith service \(command) --system\(flag)")
     }
     return service
   }

@@ -28,24 +28,24 @@ struct DiskCheck: Check {
 
   func look(at target: DiagnosisTarget) -> Sight {
     // A directory that does not exist yet will be on its parent's file system.
-    var place = target.directory
-    while access(place, F_OK) != 0, place.count > 1 {
-      place = Files.parent(of: place)
+    var path = target.directory
+    while access(path, F_OK) != 0, path.count > 1 {
+      path = Files.parent(of: path)
     }
     var sight = Sight()
     var status = statvfs()
-    if statvfs(place, &status) == 0 {
+    if statvfs(path, &status) == 0 {
       sight.freeBytes = Int(
         clamping: UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
           .partialValue)
       sight.isReadOnly = status.f_flag & UInt(ST_RDONLY) != 0
     }
-    if let resolved = realpath(place, nil) {
+    if let resolved = realpath(path, nil) {
       let mounts = try? InputText.text(of: "/proc/self/mountinfo")
       sight.kind = mounts.flatMap { MountTable.kind(of: String(cString: resolved), in: $0) }
       free(resolved)
     }
-    Self.timeWrites(in: place, &sight)
+    Self.timeWrites(in: path, &sight)
     return sight
   }
 

@@ -102,9 +102,9 @@ struct FirewallCheck: Check {
     rules.split(separator: "\n").contains { line in
       let words = line.split(separator: " ")
       guard words.first == "-A", words.last == "ACCEPT",
-        let place = words.firstIndex(of: "--dport"), place + 1 < words.count
+        let index = words.firstIndex(of: "--dport"), index + 1 < words.count
       else { return false }
-      let bounds = words[place + 1].split(separator: ":").compactMap { UInt16($0) }
+      let bounds = words[index + 1].split(separator: ":").compactMap { UInt16($0) }
       guard let first = bounds.first, let last = bounds.last, first <= last else { return false }
       return (first...last).contains(port) && words.contains("tcp")
     }

@@ -105,10 +105,10 @@ struct GVariantReader {
       skipSpace()
       let isOnly = isTuple && parts.count == 1
       // A tuple of one has a comma: (1,).
-      if !isOnly, take(end) { return parts }
+      if !isOnly, consume(end) { return parts }
       if !parts.isEmpty {
         try separator(UInt8(ascii: ","), isBefore: isOnly ? end : nil)
-        if isOnly, take(end) { return parts }
+        if isOnly, consume(end) { return parts }
       }
       parts.append(try node(depth: depth))
     }
@@ -119,7 +119,7 @@ struct GVariantReader {
     var members: [(GVariantNode, GVariantNode)] = []
     while true {
       skipSpace()
-      if take(UInt8(ascii: "}")) { return .dictionary(members) }
+      if consume(UInt8(ascii: "}")) { return .dictionary(members) }
       if !members.isEmpty { try separator(UInt8(ascii: ",")) }
       let key = try node(depth: depth)
       skipSpace()
@@ -280,7 +280,7 @@ extension GVariantReader {
     return String(decoding: text, as: UTF8.self)
   }
 
-  private mutating func take(_ byte: UInt8) -> Bool {
+  private mutating func consume(_ byte: UInt8) -> Bool {
     guard peek == byte else { return false }
     position += 1
     return true
@@ -288,7 +288,7 @@ extension GVariantReader {
 
   private mutating func expect(_ byte: UInt8) throws(ImportError) {
     skipSpace()
-    guard take(byte) else { throw error("expected \(Character(Unicode.Scalar(byte)))") }
+    guard consume(byte) else { throw error("expected \(Character(Unicode.Scalar(byte)))") }
   }
 
   private func error(_ reason: String, at position: Int? = nil) -> ImportError {

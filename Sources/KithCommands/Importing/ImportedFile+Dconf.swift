@@ -9,7 +9,7 @@ extension ImportedFile {
   ///
   /// Unless it `isCertain` that the file is a dump, the first line that `dconf dump` would write
   /// otherwise refuses the whole file: in TOML and INI files, the same text may be another value.
-  mutating func takeDconf(_ data: Data, isCertain: Bool) throws(ImportError) {
+  mutating func readDconf(_ data: Data, isCertain: Bool) throws(ImportError) {
     let data = data.starts(with: [0xEF, 0xBB, 0xBF]) ? data.dropFirst(3) : data
     var section: String?
     for (index, bytes) in data.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated()
@@ -102,7 +102,7 @@ enum DconfTypes {
   }
 
   /// Keeps the forms of a file's values, and drops those of keys that are gone; durable on return.
-  static func keep(_ file: ImportedFile, of store: String, at node: any NodeAccess) async throws {
+  static func save(_ file: ImportedFile, of store: String, at node: any NodeAccess) async throws {
     let writes = try await writes(file, store, node)
     var refusal: KithError?
     for start in stride(from: 0, to: writes.count, by: keysPerCommit) {

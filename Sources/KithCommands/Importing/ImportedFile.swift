@@ -29,9 +29,9 @@ package struct ImportedFile: Sendable {
     self.format = try format ?? ImportFormat.detect(data)
     self.prefix = prefix
     switch self.format {
-    case .json: try takeJSON(data)
-    case .plist: try takePropertyList(data)
-    case .dconf: try takeDconf(data, isCertain: format != nil)
+    case .json: try readJSON(data)
+    case .plist: try readPropertyList(data)
+    case .dconf: try readDconf(data, isCertain: format != nil)
     }
     refuseRepeated()
   }
@@ -143,7 +143,7 @@ package enum ImportFormat: String, CaseIterable, Sendable {
 
 extension ImportedFile {
   /// Takes one key for each member of the object.
-  mutating func takeJSON(_ data: Data) throws(ImportError) {
+  mutating func readJSON(_ data: Data) throws(ImportError) {
     let root: JSONNode
     do throws(JSONSyntaxError) {
       var reader = JSONReader(Array(data), isFile: true)
@@ -234,7 +234,7 @@ extension ImportedFile {
   ) async throws -> ImportSummary {
     let start = ContinuousClock.now
     // Before the values: a device that gets these has the types already.
-    let warning = try await warning { try await DconfTypes.keep(self, of: store, at: node) }
+    let warning = try await warning { try await DconfTypes.save(self, of: store, at: node) }
     var run = ImportRun(progress: progress)
     try await run.write(entries) { chunk in
       try await node.write(each: chunk.map { [($0.key, $0.value)] }, in: store)

@@ -29,7 +29,7 @@ enum PropertyListReader {
 
 extension ImportedFile {
   /// Takes one key for each member of the dictionary.
-  mutating func takePropertyList(_ data: Data) throws(ImportError) {
+  mutating func readPropertyList(_ data: Data) throws(ImportError) {
     let root: PropertyListNode
     do throws(ImportError) {
       root = try PropertyListReader.node(data)

@@ -33,7 +33,7 @@ struct XMLPropertyListReader {
       try skipMarkup()
       node = try value(try startTag(), depth: 0)
       try skipMarkup()
-      guard take("</") else { throw error("a property list has one value") }
+      guard consume("</") else { throw error("a property list has one value") }
       try end("plist")
     } else {
       node = try value(root, depth: 0)
@@ -131,26 +131,26 @@ struct XMLPropertyListReader {
   private mutating func member(of tag: Tag) throws(ImportError) -> Tag? {
     if tag.isEmpty { return nil }
     try skipMarkup()
-    guard take("</") else { return try startTag() }
+    guard consume("</") else { return try startTag() }
     try end(tag.name)
     return nil
   }
 
   private mutating func startTag() throws(ImportError) -> Tag {
-    guard take("<") else {
+    guard consume("<") else {
       throw error(position == bytes.count ? "the file breaks off" : "expected an element")
     }
     var tag = Tag(name: name())
     guard !tag.name.isEmpty else { throw error("expected an element's name") }
     while true {
       skipSpace()
-      if take(">") { return tag }
-      if take("/>") {
+      if consume(">") { return tag }
+      if consume("/>") {
         tag.isEmpty = true
         return tag
       }
       // An attribute: none changes a value.
-      guard !name().isEmpty, take("="), let quote = peek, quote == 0x22 || quote == 0x27 else {
+      guard !name().isEmpty, consume("="), let quote = peek, quote == 0x22 || quote == 0x27 else {
         throw error("<\(tag.name.prefix(40))> is not closed")
       }
       position += 1
@@ -164,7 +164,7 @@ struct XMLPropertyListReader {
   private mutating func end(_ expected: String) throws(ImportError) {
     let name = name()
     skipSpace()
-    guard name == expected, take(">") else { throw error("expected </\(expected.prefix(40))>") }
+    guard name == expected, consume(">") else { throw error("expected </\(expected.prefix(40))>") }
   }
 
   private mutating func name() -> String {
@@ -177,18 +177,18 @@ struct XMLPropertyListReader {
   private mutating func skipMarkup() throws(ImportError) {
     while true {
       skipSpace()
-      if take("<!--") {
+      if consume("<!--") {
         try find("-->")
-      } else if take("<?") {
+      } else if consume("<?") {
         try find("?>")
-      } else if take("<!DOCTYPE") {
+      } else if consume("<!DOCTYPE") {
         while let byte = peek, byte != UInt8(ascii: ">") {
           guard byte != UInt8(ascii: "[") else {
             throw error("a document type with declarations of its own is not read")
           }
           position += 1
         }
-        guard take(">") else { throw error("the document type has no end") }
+        guard consume(">") else { throw error("the document type has no end") }
       } else {
         return
       }
@@ -200,12 +200,12 @@ struct XMLPropertyListReader {
     var text: [UInt8] = []
     var problem: String?
     while !tag.isEmpty {
-      if take("</") {
+      if consume("</") {
         try end(tag.name)
         break
-      } else if take("<!--") {
+      } else if consume("<!--") {
         try find("-->")
-      } else if take("<![CDATA[") {
+      } else if consume("<![CDATA[") {
         let start = position
         try find("]]>")
         text += bytes[start..<position - 3]
@@ -218,7 +218,7 @@ struct XMLPropertyListReader {
         } else {
           problem = problem ?? "`&\(reference);` is no character"
         }
-      } else if take("\r\n") || take("\r") {
+      } else if consume("\r\n") || consume("\r") {
         text.append(0x0A)  // XML 1.0, 2.11
       } else if let byte = peek {
         text.append(byte)
@@ -265,7 +265,7 @@ struct XMLPropertyListReader {
     text.withUTF8Buffer { bytes[position...].starts(with: $0) }
   }
 
-  private mutating func take(_ text: StaticString) -> Bool {
+  private mutating func consume(_ text: StaticString) -> Bool {
     guard isAt(text) else { return false }
     position += text.utf8CodeUnitCount
     return true
@@ -279,7 +279,7 @@ struct XMLPropertyListReader {
   private mutating func find(_ text: StaticString) throws(ImportError) {
     let start = position
     while position < bytes.count {
-      if take(text) { return }
+      if consume(text) { return }
       position += 1
     }
     position = start

@@ -47,10 +47,10 @@ struct StatusReport: Equatable, Sendable {
       return status.account == nil
         ? Table.Cell("not running") : Table.Cell("not running; start it with: kith run", .warning)
     }
-    let place =
+    let suffix =
       status.listening.isEmpty
       ? "" : ", listening on \(status.listening.joined(separator: ", "))"
-    return Table.Cell("running as process \(processID)\(place)", .good)
+    return Table.Cell("running as process \(processID)\(suffix)", .good)
   }
 
   private var peersCell: Table.Cell {

@@ -69,9 +69,9 @@ extension CommandStatus {
 extension CommandFailure {
   /// Of keys that a store does not show.
   static func missing(_ key: String, in store: String, isSignedOut: Bool) -> CommandFailure {
-    let place = isSignedOut ? " of this host, where nobody is signed in" : ""
+    let suffix = isSignedOut ? " of this host, where nobody is signed in" : ""
     return CommandFailure(
-      .notFound, "\(quoted(key)) is missing in the store \"\(Columns.printable(store))\"\(place)")
+      .notFound, "\(quoted(key)) is missing in the store \"\(Columns.printable(store))\"\(suffix)")
   }
 
   /// Of several keys, of which others were there.

@@ -90,11 +90,11 @@ enum CommandName {
     guard let option = arguments.first, option.hasPrefix("-"),
       !ownOptions.contains(where: { option == $0 || option.hasPrefix($0 + "=") }),
       !option.hasPrefix("--experimental"), !option.hasPrefix("---"),
-      let place = arguments.firstIndex(where: { argument in
+      let index = arguments.firstIndex(where: { argument in
         root.configuration.subcommands.contains { $0.name == argument }
       })
     else { return }
-    let moved = arguments[place...] + arguments[..<place]
+    let moved = arguments[index...] + arguments[..<index]
     throw CommandFailure(
       .usage,
       "options stand after the command: kith "

@@ -118,8 +118,8 @@ struct Carrier: Sendable {
     for (name, object) in objects.known {
       switch object.state {
       case .foreign: objects[name]?.state = .foreign(isDue: true)
-      case .taken(_, let left) where !left.isEmpty: objects[name]?.state = .unread
-      case .unread, .unreadable, .taken: continue
+      case .applied(_, let left) where !left.isEmpty: objects[name]?.state = .unread
+      case .unread, .unreadable, .applied: continue
       }
       names.insert(name)
     }
@@ -161,7 +161,7 @@ struct Carrier: Sendable {
     case .unread: waiting[name] == nil
     case .unreadable: true
     case .foreign(let isDue): isDue
-    case .taken: false
+    case .applied: false
     }
   }
 
@@ -200,14 +200,15 @@ struct Carrier: Sendable {
   }
 
   /// Returns the next object or part that can be applied. Each part is applied by itself.
-  mutating func nextOpened(_ reader: CarrierReader) -> Next {
+  mutating func nextApplicable(_ reader: CarrierReader) -> Next {
     for (name, object) in waitingInOrder {
       switch reader.judge(object.body, published: object.published) {
       case .waits, .foreign: continue
       case .void:
         // Only its author counts, by which it is deleted.
         let body = object.body
-        markTaken(name, ObjectBody(by: body.author, at: body.clock, under: body.epoch), without: [])
+        markApplied(
+          name, ObjectBody(by: body.author, at: body.clock, under: body.epoch), without: [])
         continue
       case .ready: break
       }
@@ -223,18 +224,18 @@ struct Carrier: Sendable {
       }
       if left.isEmpty {
         let body = object.body.bounded(by: object.content, with: pieces.map(\.body))
-        markTaken(name, reader.withoutStrangers(body), without: object.without)
+        markApplied(name, reader.withoutStrangers(body), without: object.without)
       }
     }
     return .none
   }
 
   /// If the notes of objects would become too large, it counts as one of an unknown epoch.
-  private mutating func markTaken(
+  private mutating func markApplied(
     _ name: ObjectName, _ body: ObjectBody, without: Set<StoreIdentifier>
   ) {
     let fits = objects.bodyBytes + body.sizeBound <= Limits.objectBodyBytes
-    objects[name]?.state = fits ? .taken(body, without: without) : .foreign(isDue: false)
+    objects[name]?.state = fits ? .applied(body, without: without) : .foreign(isDue: false)
     waiting[name] = nil
     hasNews = true
   }

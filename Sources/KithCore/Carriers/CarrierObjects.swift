@@ -21,9 +21,9 @@ struct CarrierObjects: Sendable {
 
   /// The object's words do not count any more.
   mutating func forgetWords(of name: ObjectName) {
-    guard case .taken(var body, let without)? = known[name]?.state else { return }
+    guard case .applied(var body, let without)? = known[name]?.state else { return }
     body.words = []
-    self[name]?.state = .taken(body, without: without)
+    self[name]?.state = .applied(body, without: without)
   }
 
   mutating func restore(_ name: ObjectName, _ object: KnownObject) { note(name, object) }
@@ -122,7 +122,7 @@ struct CarrierObjects: Sendable {
   /// latest comes first.
   func counting(for reader: CarrierReader, _ which: Which = .noted) -> [Counted] {
     known.compactMap { name, object -> Counted? in
-      guard case .taken(let body, let left) = object.state, !body.isPiece,
+      guard case .applied(let body, let left) = object.state, !body.isPiece,
         isCounting(body, reader), isIn(which, object, reader),
         body.pieces.allSatisfy({ piece in
           guard let piece = known[piece], piece.body?.isPiece == true else { return false }
@@ -156,7 +156,7 @@ struct CarrierObjects: Sendable {
   func pieces(of body: ObjectBody) -> [(body: ObjectBody, without: Set<StoreIdentifier>)]? {
     var pieces: [(ObjectBody, Set<StoreIdentifier>)] = []
     for name in body.pieces {
-      guard case .taken(let piece, let left)? = known[name]?.state, piece.isPiece else {
+      guard case .applied(let piece, let left)? = known[name]?.state, piece.isPiece else {
         return nil
       }
       pieces.append((piece, left))
@@ -181,12 +181,12 @@ struct CarrierObjects: Sendable {
       switch object.state {
       case .unreadable(let since):
         if Self.isPast(Limits.carrierHourMilliseconds, since, now) { names.append(name) }
-      case .taken(let body, _) where reader.roster.isRevoked(body.author):
+      case .applied(let body, _) where reader.roster.isRevoked(body.author):
         if Self.isPast(Limits.carrierHourMilliseconds, seen, now) { names.append(name) }
-      case .taken(let body, _) where body.isPiece:
+      case .applied(let body, _) where body.isPiece:
         let isOld = Self.isPast(Limits.carrierDayMilliseconds, seen, now)
         if !needed.contains(name), isOld || body.author == reader.device { names.append(name) }
-      case .taken(let body, _): candidates.append((body.rank(name), body))
+      case .applied(let body, _): candidates.append((body.rank(name), body))
       case .unread, .foreign: break
       }
     }

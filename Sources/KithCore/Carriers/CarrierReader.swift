@@ -149,8 +149,8 @@ struct CarrierReader {
 
   /// The data of a part that is ready, nil if its messages are in disorder. `bounds` limit it;
   /// `isComplete`: all pieces of the object were taken in whole.
-  func open(
-    _ part: ObjectBody.Part, of body: ObjectBody, _ messages: [InboundMessage],
+  func batch(
+    of part: ObjectBody.Part, in body: ObjectBody, _ messages: [InboundMessage],
     within bounds: BatchBounds, isComplete: Bool = true
   ) -> (batch: Batch, taint: Taint)? {
     var assembly = BatchAssembly()

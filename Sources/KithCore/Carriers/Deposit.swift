@@ -161,7 +161,7 @@ struct Deposit: Sendable {
   mutating func stored(_ name: ObjectName, bytes: Int) -> KnownObject? {
     guard let (expected, body) = underWay, expected == name else { return nil }
     underWay = nil
-    return KnownObject(state: .taken(body, without: []), bytes: bytes)
+    return KnownObject(state: .applied(body, without: []), bytes: bytes)
   }
 }
 

@@ -13,7 +13,7 @@ struct KnownObject: Hashable, Sendable {
     case foreign(isDue: Bool)
     /// It was taken in, except parts of these stores: of them something could not be judged, or the
     /// limits differ.
-    case taken(ObjectBody, without: Set<StoreIdentifier>)
+    case applied(ObjectBody, without: Set<StoreIdentifier>)
   }
 
   var state: State
@@ -29,7 +29,7 @@ struct KnownObject: Hashable, Sendable {
 
   /// The body of an object that was taken in, whole or in part.
   var body: ObjectBody? {
-    if case .taken(let body, _) = state { body } else { nil }
+    if case .applied(let body, _) = state { body } else { nil }
   }
 
   /// The clock may have been set back since its times were noted.
@@ -45,7 +45,7 @@ extension KnownObject {
     case unread = 0
     case unreadable = 1
     case foreign = 2
-    case taken = 3
+    case applied = 3
   }
 
   /// An object that was not taken in whole is read again after a start.
@@ -60,8 +60,8 @@ extension KnownObject {
       wire.state = Code.unreadable.rawValue
       wire.unreadableSince = since
     case .foreign: wire.state = Code.foreign.rawValue
-    case .taken(let body, let left):
-      wire.state = (left.isEmpty ? Code.taken : .unread).rawValue
+    case .applied(let body, let left):
+      wire.state = (left.isEmpty ? Code.applied : .unread).rawValue
       guard left.isEmpty else { break }
       wire.epoch = .init(body.epoch.bytes)
       wire.body = .init(body.encoded())
@@ -81,12 +81,12 @@ extension KnownObject {
     case .unread: state = .unread
     case .unreadable: state = .unreadable(since: wire.unreadableSince)
     case .foreign: state = .foreign(isDue: true)
-    case .taken:
+    case .applied:
       guard let epoch = try? Digest256(wire.epoch),
         let decoded = ObjectBody.decode(
           [UInt8](wire.body), account: account, epoch: EpochID(epoch))
       else { return nil }
-      state = .taken(decoded.body, without: [])
+      state = .applied(decoded.body, without: [])
     }
   }
 }

@@ -13,7 +13,7 @@ package struct ClockReading: Hashable, Sendable {
 /// Decides whose time a device uses, keeps its hybrid clock, and heals that clock
 /// (`Docs/Protocol/clocks.md`; reasons in `Docs/Decisions/clocks.md`).
 struct TimeKeeper: Sendable {
-  struct Claim {
+  struct MemberTime {
     /// Its time minus our monotonic clock, in milliseconds: steps of our own clock do not alter it.
     var aheadOfMonotonic: Int64
     var isSynchronised: Bool
@@ -34,7 +34,7 @@ struct TimeKeeper: Sendable {
   var clock = HybridClock()
   /// The latest reading that left this device or came from elsewhere.
   private var latestShared = HybridTime.zero
-  private(set) var claims: [DeviceID: Claim] = [:]
+  private(set) var memberTimes: [DeviceID: MemberTime] = [:]
   private(set) var isSynchronised = false
   private var wasSynchronised = false
   private(set) var hasHardware = true
@@ -66,17 +66,17 @@ struct TimeKeeper: Sendable {
 
   /// Notes a member's clock. A delayed message makes it seem earlier, so except in handshakes the
   /// latest time counts for a while.
-  mutating func note(_ claim: Claim, of device: DeviceID, isHandshake: Bool) {
-    var claim = claim
-    claims = claims.filter { isRecent($0.value) }
-    if !isHandshake, let old = claims[device], old.isSynchronised == claim.isSynchronised,
-      old.aheadOfMonotonic > claim.aheadOfMonotonic,
-      claim.foundAt < old.foundAt + Limits.latestClaimMilliseconds
+  mutating func note(_ memberTime: MemberTime, of device: DeviceID, isHandshake: Bool) {
+    var memberTime = memberTime
+    memberTimes = memberTimes.filter { isRecent($0.value) }
+    if !isHandshake, let old = memberTimes[device], old.isSynchronised == memberTime.isSynchronised,
+      old.aheadOfMonotonic > memberTime.aheadOfMonotonic,
+      memberTime.foundAt < old.foundAt + Limits.latestMemberTimeMilliseconds
     {
-      claim.aheadOfMonotonic = old.aheadOfMonotonic
-      claim.foundAt = old.foundAt
+      memberTime.aheadOfMonotonic = old.aheadOfMonotonic
+      memberTime.foundAt = old.foundAt
     }
-    claims[device] = claim
+    memberTimes[device] = memberTime
     update(at: host)
   }
 
@@ -95,15 +95,17 @@ struct TimeKeeper: Sendable {
   /// The synchronised device whose time is nearest to the own clock's; any device if the own clock
   /// is worthless and none is synchronised.
   private func leader(of own: Int64, at host: Instant) -> (device: DeviceID, time: Int64)? {
-    guard !claims.isEmpty else { return nil }
+    guard !memberTimes.isEmpty else { return nil }
     typealias Known = (distance: UInt64, time: Int64, device: DeviceID)
     var (synchronised, any): (Known?, Known?) = (nil, nil)
-    for (device, claim) in claims where Self.isRecent(claim, at: host) {
-      let time = time(of: claim, at: host)
+    for (device, memberTime) in memberTimes where Self.isRecent(memberTime, at: host) {
+      let time = time(of: memberTime, at: host)
       guard Self.isPossible(time) else { continue }
       let known = ((time - own).magnitude, time, device)
       if any.map({ known < $0 }) ?? true { any = known }
-      if claim.isSynchronised, synchronised.map({ known < $0 }) ?? true { synchronised = known }
+      if memberTime.isSynchronised, synchronised.map({ known < $0 }) ?? true {
+        synchronised = known
+      }
     }
     let isWorthless = isWorthless(host)
     if let synchronised, isWorthless || synchronised.distance <= Limits.followedMilliseconds {
@@ -133,19 +135,19 @@ struct TimeKeeper: Sendable {
     (left - right).magnitude <= Limits.clockDifferenceMilliseconds.magnitude
   }
 
-  private func isRecent(_ claim: Claim) -> Bool { Self.isRecent(claim, at: host) }
+  private func isRecent(_ memberTime: MemberTime) -> Bool { Self.isRecent(memberTime, at: host) }
 
-  private static func isRecent(_ claim: Claim, at host: Instant) -> Bool {
-    host.monotonicMilliseconds < claim.receivedAt + Limits.claimMilliseconds
+  private static func isRecent(_ memberTime: MemberTime, at host: Instant) -> Bool {
+    host.monotonicMilliseconds < memberTime.receivedAt + Limits.memberTimeMilliseconds
   }
 
-  private func time(of claim: Claim, at host: Instant) -> Int64 {
-    claim.aheadOfMonotonic + Int64(clamping: host.monotonicMilliseconds)
+  private func time(of memberTime: MemberTime, at host: Instant) -> Int64 {
+    memberTime.aheadOfMonotonic + Int64(clamping: host.monotonicMilliseconds)
   }
 
   /// A member's time, advanced to now; nil if the member was not heard lately.
   func time(of device: DeviceID) -> Int64? {
-    claims[device].flatMap { isRecent($0) ? time(of: $0, at: host) : nil }
+    memberTimes[device].flatMap { isRecent($0) ? time(of: $0, at: host) : nil }
   }
 
   /// Whether the kernel, or a synchronised device that none contradicts, says that the time in use
@@ -153,7 +155,7 @@ struct TimeKeeper: Sendable {
   var isCertain: Bool {
     let time = Int64(clamping: now.wallMilliseconds)
     guard Self.isPossible(time) else { return false }
-    let synchronised = claims.values.filter { $0.isSynchronised && isRecent($0) }
+    let synchronised = memberTimes.values.filter { $0.isSynchronised && isRecent($0) }
     return isSynchronised
       || !synchronised.isEmpty
         && synchronised.allSatisfy { Self.agree(self.time(of: $0, at: host), time) }
@@ -162,16 +164,16 @@ struct TimeKeeper: Sendable {
   // MARK: Differences
 
   /// The milliseconds by which a member's time is ahead of this device's.
-  func offset(of claim: Claim) -> Int64 {
-    time(of: claim, at: host) - Int64(clamping: now.wallMilliseconds)
+  func offset(of memberTime: MemberTime) -> Int64 {
+    time(of: memberTime, at: host) - Int64(clamping: now.wallMilliseconds)
   }
 
   /// Whether stores may be exchanged with a member of this time.
   ///
   /// A delayed message makes the member seem behind, and a member that is behind learns it itself.
   /// So a clock behind ours is judged only in a handshake and when an exchange begins.
-  func agrees(with claim: Claim, isHandshake: Bool) -> Bool {
-    let (theirs, ours) = (time(of: claim, at: host), Int64(clamping: now.wallMilliseconds))
+  func agrees(with memberTime: MemberTime, isHandshake: Bool) -> Bool {
+    let (theirs, ours) = (time(of: memberTime, at: host), Int64(clamping: now.wallMilliseconds))
     return Self.agree(theirs, ours) || !isHandshake && theirs < ours
       || !Self.isPossible(theirs) || !Self.isPossible(ours)
   }
@@ -197,7 +199,7 @@ struct TimeKeeper: Sendable {
 
   var generation: UInt8 { max(clock.latest.generation, HybridTime.firstGeneration) }
 
-  /// The latest generation that counts now, in O(*n*) in the claims.
+  /// The latest generation that counts now, in O(*n*) in the members' times.
   ///
   /// Generations are limited by date, so that no member uses them up: by the earliest of the host's
   /// own clock and the clocks that members sent lately. So neither a lying member nor an own clock
@@ -205,7 +207,7 @@ struct TimeKeeper: Sendable {
   /// software's release.
   var generationLimit: UInt8 {
     let own = Int64(clamping: host.wallMilliseconds)
-    let theirs = claims.values.lazy.filter(isRecent).map { time(of: $0, at: host) }
+    let theirs = memberTimes.values.lazy.filter(isRecent).map { time(of: $0, at: host) }
       .filter(Self.isPossible).min()
     let date =
       Self.isPossible(own)
@@ -322,7 +324,7 @@ struct TimeKeeper: Sendable {
   }
 }
 
-extension TimeKeeper.Claim {
+extension TimeKeeper.MemberTime {
   init(_ theirs: ClockReading, foundAt: UInt64, receivedAt: UInt64) {
     self.init(
       aheadOfMonotonic: Int64(clamping: theirs.reading.milliseconds) - Int64(clamping: foundAt),

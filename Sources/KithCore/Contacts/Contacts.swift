@@ -50,7 +50,7 @@ struct Contacts {
   mutating func meet(_ device: DeviceID, at address: String) -> Outcome {
     guard Limits.isAddress(address) else { return .known }
     let old = addresses[device] ?? []
-    return keep(
+    return setAddresses(
       [address] + old.filter { $0 != address }, of: device,
       news: old.contains(address) ? [] : [address])
   }
@@ -62,11 +62,11 @@ struct Contacts {
     let added = received.filter { Limits.isAddress($0) && !old.contains($0) }
     let first = old.prefix(Limits.addressesBeforeHearsay)
     let fits = old.count + added.count <= Limits.addressesPerDevice
-    return keep(
+    return setAddresses(
       first + added + old.dropFirst(first.count), of: device, news: fits ? added : [])
   }
 
-  private mutating func keep(
+  private mutating func setAddresses(
     _ ranked: [String], of device: DeviceID, news: [String]
   ) -> Outcome {
     let kept = Array(ranked.prefix(Limits.addressesPerDevice))

@@ -137,7 +137,7 @@ extension Coverage {
     passesAt = min(passesAt ?? .max, now + wait / 2 + wait * jitter / 512)
   }
 
-  /// When ``pass(at:isOpen:stores:own:)`` is due; nil: after another event.
+  /// When ``pass(at:canSend:stores:own:)`` is due; nil: after another event.
   var dueAt: UInt64? { peers.isEmpty ? nil : passesAt }
 
   // MARK: Making and passing on
@@ -146,7 +146,7 @@ extension Coverage {
   ///
   /// `stores` are the own stores. `isNews`: more may be known now.
   mutating func passOnWords(
-    at now: Instant, isOpen: (SessionID) -> Bool, stores: some Collection<StoreIdentifier>,
+    at now: Instant, canSend: (SessionID) -> Bool, stores: some Collection<StoreIdentifier>,
     own: (StoreIdentifier) -> Own?
   ) -> (outbound: [OutboundWords], isNews: Bool) {
     passesAt = nil
@@ -156,7 +156,7 @@ extension Coverage {
     var outbound: [OutboundWords] = []
     for session in peers.keys.sorted() {
       guard let peer = peers[session], !peer.unsentWords.isEmpty else { continue }
-      guard isOpen(session) else {
+      guard canSend(session) else {
         lacksTime = true
         continue
       }

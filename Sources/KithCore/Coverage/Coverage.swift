@@ -84,7 +84,7 @@ struct Coverage {
   /// For the status alone.
   private var lags: [DeviceID: Lag] = [:]
   /// When a vector last changed.
-  private var roseAt: [StoreIdentifier: UInt64] = [:]
+  private var changedAt: [StoreIdentifier: UInt64] = [:]
   private var nextLookAt: UInt64 = 0
   private var leftBehind: [DeviceID] = []
 
@@ -264,8 +264,8 @@ struct Coverage {
   // MARK: Left behind
 
   /// A store's vector has changed.
-  mutating func noteRise(of store: StoreIdentifier, at now: UInt64) {
-    roseAt[store] = now
+  mutating func noteChange(of store: StoreIdentifier, at now: UInt64) {
+    changedAt[store] = now
     changedStores.insert(store)
     lacksTime = true
   }
@@ -279,7 +279,7 @@ struct Coverage {
     guard now >= nextLookAt else { return nil }
     nextLookAt = now + Limits.haveIntervalMilliseconds
     let settled = vectors().filter {
-      now >= (roseAt[$0.key] ?? 0) + Limits.leftBehindMilliseconds
+      now >= (changedAt[$0.key] ?? 0) + Limits.leftBehindMilliseconds
     }
     let behind = members.values.filter { device in
       device != self.device && !connected.contains(device)

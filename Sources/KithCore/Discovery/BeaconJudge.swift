@@ -50,7 +50,7 @@ package struct BeaconJudge: Sendable {
     guard datagram.count == Beacon.byteCount else { return .strange }
     var opened: OpenedBeacon?
     for epoch in epochs.prefix(Limits.beaconEpochs) where opened == nil {
-      guard bucket.take(at: now) else { return .tooMany }
+      guard bucket.spend(at: now) else { return .tooMany }
       opened = OpenedBeacon(datagram, epoch: epoch)
     }
     guard let opened else { return .strange }
@@ -70,7 +70,7 @@ package struct BeaconJudge: Sendable {
       }
     }
     if beacon != last?.beacon {
-      guard bucket.take(Limits.beaconVerificationWork, at: now) else { return .tooMany }
+      guard bucket.spend(Limits.beaconVerificationWork, at: now) else { return .tooMany }
       guard opened.isSigned(in: account) else { return .notAMember }
     }
     let isNew = !(last?.knownSources.contains(source) ?? false)

@@ -48,7 +48,7 @@ struct BatchAssembly {
     case .sound(let changeSet):
       let author = changeSet.reference.device
       switch bounds.judge(changeSet, beside: weights) {
-      case .keep:
+      case .accept:
         // Above a piece's bytes, which honest batches have at most, judging opens the rest.
         let mayBeOpen = bytes + bounds.elsewhereBytes <= Limits.pieceBytes
         batch.changeSets.append(mayBeOpen ? changeSet : changeSet.sealed)
@@ -75,7 +75,7 @@ struct BatchAssembly {
 /// for all authors.
 struct BatchBounds {
   enum Judgement {
-    case keep
+    case accept
     /// Its author is revoked.
     case drop
     /// Its author is not a known member.
@@ -101,7 +101,7 @@ struct BatchBounds {
     let fits =
       weights[author] + changeSet.weight <= bytes
       && elsewhereBytes + weights.total + changeSet.weight <= Limits.authorsBytes
-    return fits ? .keep : .tooMuch
+    return fits ? .accept : .tooMuch
   }
 }
 

@@ -7,7 +7,7 @@ struct Flow {
   /// Whether the network was asked to report that it is drained.
   private var awaitsDrain = false
 
-  var takesMore: Bool { isWritable && !awaitsDrain }
+  var canSend: Bool { isWritable && !awaitsDrain }
 
   mutating func set(isWritable: Bool) { self.isWritable = isWritable }
 

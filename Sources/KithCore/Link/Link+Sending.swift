@@ -1,7 +1,7 @@
 internal import KithCrypto
 
 extension Link {
-  var takesMore: Bool { flow.takesMore }
+  var canSend: Bool { flow.canSend }
 
   // MARK: Answers
 
@@ -29,7 +29,7 @@ extension Link {
     _ theirs: StoreHave, number: UInt64, from log: ChangeSetLog, digest: Digest256?,
     isExpected: Bool = false, pieceBytes: Int
   ) -> OnAsk {
-    guard takesMore else {
+    guard canSend else {
       queueAnswer(theirs, number: number)
       return .waits
     }
@@ -88,7 +88,7 @@ extension Link {
   mutating func push(_ batch: Batch, isInPieces: Bool) -> OnPush {
     let exchange = self[batch.store]
     guard isExchanging, exchange.isAnswered, !exchange.isMismatched else { return .nothing }
-    guard takesMore, !isInPieces else {
+    guard canSend, !isInPieces else {
       queueMissed(batch.store)
       return .queued
     }
@@ -127,7 +127,7 @@ extension Link {
   /// Takes the next pending data above the peer's coverage: answers before pushes, by store. Nil if
   /// there is none, or the session takes no more.
   mutating func nextDue() -> Due? {
-    while takesMore, let store = nextPending {
+    while canSend, let store = nextPending {
       guard let pending = self[store].pending else { return nil }
       self[store].pending = nil
       if self[store].isMismatched { continue }

@@ -169,7 +169,7 @@ extension Link {
 
 extension Link {
   struct Stranger {
-    fileprivate var bytesTaken = 0
+    fileprivate var bytesReceived = 0
     /// Certificates that may be part of the proof.
     fileprivate var proof: [CheckedRecord] = []
     /// Whether it lacks records for members.
@@ -186,16 +186,16 @@ extension Link {
 
   mutating func receive(_ records: [CheckedRecord]) -> OnRecords {
     guard case .stranger(var stranger) = state else { return .member }
-    guard stranger.bytesTaken < Limits.strangerBytes else { return .tooMuch }
+    guard stranger.bytesReceived < Limits.strangerBytes else { return .tooMuch }
     // A record in a message also takes its field's number and length.
-    stranger.bytesTaken += records.reduce(Limits.recordsMessageCost) {
+    stranger.bytesReceived += records.reduce(Limits.recordsMessageCost) {
       $0 + $1.record.encoded.count + 4
     }
     state = .stranger(stranger)
     return .stranger(proof: stranger.proof)
   }
 
-  mutating func keep(proof: [CheckedRecord]) {
+  mutating func setProof(_ proof: [CheckedRecord]) {
     guard case .stranger(var stranger) = state else { return }
     stranger.proof = proof
     state = .stranger(stranger)

@@ -244,11 +244,12 @@ extension Members {
     case done([News])
   }
 
-  /// `isDue`: at once, unless another's epoch may be opened soon.
+  /// `skipsWait`: at once, unless another's epoch may be opened soon.
   mutating func fulfil(
-    at now: Instant, isDue: Bool = false, _ entropy: inout any Entropy
+    at now: Instant, skipsWait: Bool = false, _ entropy: inout any Entropy
   ) -> OnDuty {
-    guard let dueAt = duties.dueAt, now.monotonicMilliseconds >= dueAt || isDue && !isPatient else {
+    guard let dueAt = duties.dueAt, now.monotonicMilliseconds >= dueAt || skipsWait && !isPatient
+    else {
       return .notYet
     }
     duties.dueAt = nil
@@ -269,7 +270,7 @@ extension Members {
   /// would cause epochs without end; after a few, the newest stays in use.
   private mutating func mayMakeEpoch(at now: UInt64) -> Bool {
     guard keyring.isNewestLeaked else { return true }
-    guard duties.leaks.take(at: now) else {
+    guard duties.leaks.spend(at: now) else {
       keyring.goOn(despite: roster.membership.revoked, in: roster)
       return false
     }

@@ -3,7 +3,7 @@ package import KithCrypto
 /// A device's open epochs, and the keys shared with authors; each is computed once
 /// (`Docs/Protocol.md`, "Entries and change sets").
 package struct Keyring: Sendable {
-  private var opened: [EpochID: EpochKeys] = [:]
+  private var epochKeys: [EpochID: EpochKeys] = [:]
   /// Records whose box was tried.
   private var tried: Set<Digest256> = []
   private var sharedBoxes: [SharedPair: SharedBox] = [:]
@@ -33,7 +33,7 @@ package struct Keyring: Sendable {
 
   package init() {}
 
-  package subscript(id: EpochID) -> EpochKeys? { opened[id] }
+  package subscript(id: EpochID) -> EpochKeys? { epochKeys[id] }
 
   /// Opens the device's untried boxes, and chooses ``current``. Call it after each change of the
   /// roster.
@@ -44,10 +44,10 @@ package struct Keyring: Sendable {
     let secrets = roster.secrets(for: keys.id)
     forgetBeyondLimits(states, secrets.map(\.record))
     for (record, id, box) in secrets {
-      guard opened[id] == nil, opened.count < MembershipLimits.openEpochs,
+      guard epochKeys[id] == nil, epochKeys.count < MembershipLimits.epochKeys,
         let state = states[id], tried.insert(record).inserted
       else { continue }
-      opened[id] = EpochKeys.open(
+      epochKeys[id] = EpochKeys.open(
         box, of: id, generation: state.epoch.generation, with: keys.box)
     }
     choose(from: roster, states)
@@ -56,10 +56,10 @@ package struct Keyring: Sendable {
   mutating func refresh(from roster: Roster, recovery: RecoveryKey) {
     let states = roster.epochStates()
     for (record, epoch) in roster.epochRecords {
-      guard opened[epoch.id] == nil, opened.count < MembershipLimits.openEpochs,
+      guard epochKeys[epoch.id] == nil, epochKeys.count < MembershipLimits.epochKeys,
         tried.insert(record.id).inserted
       else { continue }
-      opened[epoch.id] = EpochKeys.open(
+      epochKeys[epoch.id] = EpochKeys.open(
         epoch.recoverySecret, of: epoch.id,
         generation: states[epoch.id]?.epoch.generation ?? epoch.generation, with: recovery.box)
     }
@@ -73,7 +73,8 @@ package struct Keyring: Sendable {
   package mutating func sharedBox(epoch: EpochID, author: Certificate) -> SharedBox? {
     let pair = SharedPair(epoch: epoch, author: author.boxKey)
     if let known = sharedBoxes[pair] { return known }
-    guard let keys = opened[epoch], let box = try? SharedBox(keys.box, with: author.boxKey) else {
+    guard let keys = epochKeys[epoch], let box = try? SharedBox(keys.box, with: author.boxKey)
+    else {
       return nil
     }
     if sharedBoxes.count >= MembershipLimits.sharedBoxes { sharedBoxes.removeAll() }
@@ -94,8 +95,8 @@ package struct Keyring: Sendable {
     _ states: [EpochID: Roster.EpochState], _ records: [Digest256]
   ) {
     tried.formIntersection(records)
-    guard opened.count >= MembershipLimits.openEpochs else { return }
-    opened = opened.filter { states[$0.key] != nil }
+    guard epochKeys.count >= MembershipLimits.epochKeys else { return }
+    epochKeys = epochKeys.filter { states[$0.key] != nil }
   }
 
   private mutating func choose(
@@ -104,7 +105,7 @@ package struct Keyring: Sendable {
     func generation(_ keys: EpochKeys) -> UInt32 {
       states[keys.id]?.epoch.generation ?? keys.generation
     }
-    let newest = opened.values.sorted {
+    let newest = epochKeys.values.sorted {
       let (left, right) = (generation($0), generation($1))
       return left != right ? left > right : $0.id < $1.id
     }

@@ -15,9 +15,9 @@ struct Membership: Sendable {
   /// Of each revoked device, the devices that all its revocations list as staying. With
   /// ``MembershipLimits/revocationsOfDevice`` revocations none, so it does not matter which of them
   /// a roster keeps.
-  private(set) var kept: [DeviceID: Set<DeviceID>] = [:]
+  private(set) var staying: [DeviceID: Set<DeviceID>] = [:]
   /// The last step of a shortest path to each device, revoked or not. A revoked signer leads only
-  /// to its ``kept`` devices.
+  /// to its ``staying`` devices.
   private(set) var paths: [DeviceID: Path] = [:]
   /// Nil until it is learnt.
   private(set) var genesis: Genesis?
@@ -121,9 +121,9 @@ struct Membership: Sendable {
       revocations[revocation.device, default: []].append(
         Revocation(record: record.id, revokers: revokers, issued: revocation.issued))
       let keeps = Set(revocation.keeps)
-      kept[revocation.device] = kept[revocation.device]?.intersection(keeps) ?? keeps
+      staying[revocation.device] = staying[revocation.device]?.intersection(keeps) ?? keeps
       if revocations[revocation.device, default: []].count >= MembershipLimits.revocationsOfDevice {
-        kept[revocation.device] = []
+        staying[revocation.device] = []
       }
     }
   }
@@ -144,7 +144,7 @@ struct Membership: Sendable {
         let signer = edge.signers.first {
           $0 == genesis.recoverySigningKey
             || before[$0] != nil
-              && (!revoked.contains($0) || kept[$0]?.contains(device) ?? false)
+              && (!revoked.contains($0) || staying[$0]?.contains(device) ?? false)
         }
         guard let signer else { return false }
         if paths[device] == nil {

@@ -47,7 +47,7 @@ package enum MembershipLimits {
   /// Bytes of records in a membership-only session.
   package static let strangerBytes = 16 << 10
   /// Open epochs of a keyring.
-  package static let openEpochs = 1_024
+  package static let epochKeys = 1_024
   /// Newest epochs for which a joining device gets lockboxes at once; others follow.
   static let epochsAtJoining = 64
   /// Lockboxes that one member makes at once.

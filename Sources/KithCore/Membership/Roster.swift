@@ -69,18 +69,18 @@ package struct Roster: Sendable {
     let known = (before ?? deferred[record.id])?.signatures ?? []
     let valid = record.signatures
     guard !known.isEmpty || hasNecessarySigners(record, valid.map(\.signer)) else { return false }
-    var taken = record.with(signatures: known + valid)
-    if taken.signatures.count > MembershipLimits.signatures {
+    var merged = record.with(signatures: known + valid)
+    if merged.signatures.count > MembershipLimits.signatures {
       // Signatures of known signers come first.
-      let better = taken.signatures.filter { isCounting($0.signer, in: record) }
-      let others = taken.signatures.filter { !isCounting($0.signer, in: record) }
-      taken = record.with(
+      let better = merged.signatures.filter { isCounting($0.signer, in: record) }
+      let others = merged.signatures.filter { !isCounting($0.signer, in: record) }
+      merged = record.with(
         signatures: Array((better + others).prefix(MembershipLimits.signatures)))
     }
-    guard taken != before else { return false }
+    guard merged != before else { return false }
     // Considered again, because its sender has space for it.
     if let back = deferred.removeValue(forKey: record.id) { deferredBytes -= back.body.count }
-    candidates[record.id] = taken
+    candidates[record.id] = merged
     return true
   }
 

@@ -108,7 +108,7 @@ package struct OverlayPlan: Sendable {
     let connected = Set(peers.values.compactMap(\.device))
     avoided = avoided.filter { $0.value > now }
     if !connected.isDisjoint(with: drawn) { failuresInRow = 0 }
-    keep(only: Set(candidates))
+    retain(only: Set(candidates))
     redraw(candidates, connected, at: now)
     rescue(candidates, connected)
     draw(candidates, connected, at: now)
@@ -119,7 +119,7 @@ package struct OverlayPlan: Sendable {
 
   private mutating func plan(at time: UInt64) { nextDue = min(nextDue ?? .max, time) }
 
-  private mutating func keep(only candidates: Set<DeviceID>) {
+  private mutating func retain(only candidates: Set<DeviceID>) {
     drawn.removeAll { !candidates.contains($0) }
     rescues.removeAll { !candidates.contains($0) }
   }

@@ -118,9 +118,9 @@ extension RowKey {
     case .incarnation: self = .incarnation
     case .earlySending: self = .earlySending
     case .keepsHistory: self = .keepsHistory
-    case .record: self = .record(rest.take())
-    case .addresses: self = .addresses(rest.take())
-    case .object: self = .object(CarrierID(rest.take()), ObjectName(rest.take()))
+    case .record: self = .record(rest.read())
+    case .addresses: self = .addresses(rest.read())
+    case .object: self = .object(CarrierID(rest.read()), ObjectName(rest.read()))
     case .storage:
       guard let key = StorageRowKey(rawValue: UInt8(rest.number(bytes: 1))) else { return nil }
       self = .storage(key)
@@ -191,7 +191,7 @@ extension StoreRowKey {
 
 extension ChainID {
   fileprivate init(_ rest: inout RowBytes) {
-    self.init(device: rest.take(), incarnation: Incarnation(rawValue: rest.number(bytes: 8)))
+    self.init(device: rest.read(), incarnation: Incarnation(rawValue: rest.number(bytes: 8)))
   }
 }
 
@@ -200,7 +200,7 @@ extension ChangeSetReference {
     let chain = ChainID(&rest)
     self.init(
       device: chain.device, incarnation: chain.incarnation, sequence: rest.number(bytes: 8),
-      digest: rest.take())
+      digest: rest.read())
   }
 }
 
@@ -243,7 +243,7 @@ struct RowBytes {
     return left.prefix(count).reduce(0) { $0 << 8 | UInt64($1) }
   }
 
-  mutating func take<Value: FixedBytes>(_: Value.Type = Value.self) -> Value {
+  mutating func read<Value: FixedBytes>(_: Value.Type = Value.self) -> Value {
     guard left.count >= Value.byteCount else {
       isShort = true
       return Value { _ in }

@@ -45,7 +45,7 @@ package struct StoredStore: Hashable, Sendable {
   /// The clock of the last adopted write that may still be in the local stores.
   package var adopted = HybridTime.zero
   /// Whether a program on this host opened it.
-  package var isOpened = false
+  package var isUsedHere = false
   package var vector: [ChainID: UInt64] = [:]
   /// The sequences covered when damage was found, of chains not covered so far again.
   package var lost: [ChainID: UInt64] = [:]
@@ -160,7 +160,7 @@ extension StoredStore {
       switch key {
       case .policy: policy.row
       case .adopted: adopted == .zero ? nil : adopted.row
-      case .opened: isOpened ? [1] : nil
+      case .opened: isUsedHere ? [1] : nil
       case .vector(let chain): vector[chain]?.row
       case .lost(let chain): lost[chain]?.row
       case .loss: loss?.row
@@ -177,7 +177,7 @@ extension StoredStore {
       switch key {
       case .policy: policy = newValue.flatMap(Policy.init(row:)) ?? .standard
       case .adopted: adopted = newValue.flatMap(HybridTime.init(row:)) ?? .zero
-      case .opened: isOpened = newValue != nil
+      case .opened: isUsedHere = newValue != nil
       case .vector(let chain): vector[chain] = newValue.flatMap(UInt64.init(row:))
       case .lost(let chain): lost[chain] = newValue.flatMap(UInt64.init(row:))
       case .loss: loss = newValue.flatMap(StoreLoss.init(row:))

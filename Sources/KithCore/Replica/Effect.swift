@@ -6,7 +6,7 @@ package enum Effect: Sendable {
   case persist([Mutation])
   case send(SessionID, [UInt8])
   /// The same, of change sets: it may go once the commit before it is written, though not synced
-  /// (``Round/written``).
+  /// (``Round/pushes``).
   case push(SessionID, [UInt8])
   /// Do something on a carrier, after all earlier effects.
   case carrier(CarrierID, CarrierOrder)

@@ -27,7 +27,7 @@ extension Replica {
       guard let carrierKeys else { break }
       let reader = carrierReader()
       if carriers[id]?.listed(listing, carrierKeys, reader) == true {
-        applyOpened(id, reader)
+        applyWaiting(id, reader)
         getNext(id)
       }
     case .got(let name, let object): get(name, object, from: id)
@@ -140,14 +140,14 @@ extension Replica {
     }
     let reader = carrierReader()
     let isLast = carriers[id]?.got(name, reader, object?.content)
-    applyOpened(id, reader)
+    applyWaiting(id, reader)
     if isLast == true { getNext(id) }
   }
 
   /// Applies the opened objects, each part once this device covers the vector that it is above.
-  private mutating func applyOpened(_ id: CarrierID, _ reader: CarrierReader) {
+  private mutating func applyWaiting(_ id: CarrierID, _ reader: CarrierReader) {
     var reader = reader
-    while let next = carriers[id]?.nextOpened(reader) {
+    while let next = carriers[id]?.nextApplicable(reader) {
       switch next {
       case .none: return
       case .object(let body):
@@ -196,8 +196,8 @@ extension Replica {
       return false
     }
     guard let store = stores[part.store],
-      let (batch, taint) = reader.open(
-        part, of: object.body, object.content, within: batchBounds(in: store, on: nil),
+      let (batch, taint) = reader.batch(
+        of: part, in: object.body, object.content, within: batchBounds(in: store, on: nil),
         isComplete: isComplete)
     else { return false }
     if taint.rejected > 0 {
@@ -230,7 +230,7 @@ extension Replica {
   /// Publishes the drafts, deletes what is not needed, and puts what the carrier lacks.
   private mutating func publish(for id: CarrierID) {
     let hasPeers = links.values.contains(where: \.isExchanging)
-    if !hasPeers { fulfilDuties(isDue: true) }
+    if !hasPeers { fulfilDuties(skipsWait: true) }
     guard keyring.current != nil, !holdsWithheld else { return endTurn(id) }
     let publishes = carriers[id]?.publishesAt(timeKeeper, since: carriersSince) ?? .max
     if publishes <= now.monotonicMilliseconds { flush(onCarrier: true) }

@@ -42,13 +42,14 @@ extension Replica {
     _ theirs: ClockReading, foundAt: UInt64, from device: DeviceID, on id: SessionID,
     isHandshake: Bool
   ) -> Bool {
-    let claim = TimeKeeper.Claim(theirs, foundAt: foundAt, receivedAt: now.monotonicMilliseconds)
-    timeKeeper.note(claim, of: device, isHandshake: isHandshake)
+    let memberTime = TimeKeeper.MemberTime(
+      theirs, foundAt: foundAt, receivedAt: now.monotonicMilliseconds)
+    timeKeeper.note(memberTime, of: device, isHandshake: isHandshake)
     healIfAhead()
     follow(generation: theirs.reading.generation)
     healIfAhead()
-    links[id]?.clockOffsetMilliseconds = timeKeeper.offset(of: claim)
-    let agrees = timeKeeper.agrees(with: claim, isHandshake: isHandshake)
+    links[id]?.clockOffsetMilliseconds = timeKeeper.offset(of: memberTime)
+    let agrees = timeKeeper.agrees(with: memberTime, isHandshake: isHandshake)
     if agrees, clockDifferences.agree(with: device) {
       report(.clocksAgree(peer: device))
     }

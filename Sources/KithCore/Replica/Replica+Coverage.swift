@@ -22,12 +22,12 @@ extension Replica {
 
   /// Makes a word due, and compares the kept ones again.
   mutating func vectorChanged(in identifier: StoreIdentifier) {
-    coverage.noteRise(of: identifier, at: now.monotonicMilliseconds)
+    coverage.noteChange(of: identifier, at: now.monotonicMilliseconds)
     planCoverage()
   }
 
   /// Sends peers the vector entries that changed.
-  mutating func sendProgress() {
+  mutating func sendChangedVectors() {
     var changed: [StoreHave] = []
     for identifier in stores.keys.sorted() {
       guard let store = stores[identifier], !store.unsentChains.isEmpty || store.isHorizonUnsent
@@ -65,7 +65,7 @@ extension Replica {
     let (stores, links) = (stores, links)
     let (outbound, isNews) = coverage.passOnWords(
       at: now,
-      isOpen: { links[$0]?.isExchanging == true && links[$0]?.takesMore == true },
+      canSend: { links[$0]?.isExchanging == true && links[$0]?.canSend == true },
       stores: stores.keys, own: { stores[$0].map(Coverage.Own.init) })
     for group in outbound {
       for message in Have.messages(of: group.words, time: clockReading) {

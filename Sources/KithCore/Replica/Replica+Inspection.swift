@@ -80,7 +80,7 @@ extension Replica {
 
   /// In bytes, unless one value takes more.
   package static func historyLimit(under policy: Policy) -> Int {
-    policy.roomWithKeys(factor: Limits.historyFactor)
+    policy.capacityWithKeys(factor: Limits.historyFactor)
   }
 
   /// Whether this device got an object, and could not open it.

@@ -121,7 +121,7 @@ extension Replica {
       switch members.judge(records, of: peer, after: earlier) {
       case .learn(let records): learn(records, from: id)
       case .unproved(let proof, let records, let above):
-        links[id]?.keep(proof: proof)
+        links[id]?.setProof(proof)
         learn(records, from: id)
         send(above, on: id)
       }
@@ -140,11 +140,12 @@ extension Replica {
   /// Whether a revoked device's entries wait to be carried over.
   var holdsWithheld: Bool { stores.values.contains(where: \.log.holdsWithheld) }
 
-  mutating func fulfilDutiesIfDue() { fulfilDuties(isDue: false) }
+  mutating func fulfilDutiesIfDue() { fulfilDuties(skipsWait: false) }
 
-  /// `isDue`: without the random wait, because this device is alone.
-  mutating func fulfilDuties(isDue: Bool) {
-    guard !isJoining, case .done(let all) = members.fulfil(at: now, isDue: isDue, &entropy) else {
+  /// `skipsWait`: without the random wait, because this device is alone.
+  mutating func fulfilDuties(skipsWait: Bool) {
+    guard !isJoining, case .done(let all) = members.fulfil(at: now, skipsWait: skipsWait, &entropy)
+    else {
       return
     }
     for news in all { apply(news) }

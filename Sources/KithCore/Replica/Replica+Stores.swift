@@ -32,10 +32,10 @@ extension Replica {
       return
     }
     if let store = stores[identifier] {
-      if !store.isOpened { markOpened(identifier) }
+      if !store.isUsedHere { markOpened(identifier) }
       if store.policy != policy {
         changePolicy(of: identifier, to: policy)
-      } else if !store.isOpened {
+      } else if !store.isUsedHere {
         // An opened store keeps more of each author.
         sendHaves(only: [identifier])
       }
@@ -52,7 +52,7 @@ extension Replica {
   }
 
   private mutating func markOpened(_ identifier: StoreIdentifier) {
-    stores[identifier]?.isOpened = true
+    stores[identifier]?.isUsedHere = true
     effects.append(.persist([.put(.store(identifier, .opened), [1])]))
   }
 
@@ -136,7 +136,7 @@ extension Replica {
       stores[identifier]?.waiting = []
     }
     for (batch, isEarly) in batches { push(batch, isEarly: isEarly, except: nil) }
-    sendProgress()
+    sendChangedVectors()
   }
 
   private mutating func allowsEarly(
@@ -227,9 +227,9 @@ extension Replica {
     batch.horizon = min(
       batch.horizon, max(clock.latest, batch.changeSets.lazy.map(\.header.clock).max() ?? .zero))
     if let id { batch.isFromBelow = links[id]?[batch.store].isBelow == true }
-    let taken = stores[batch.store]?.apply(
+    let result = stores[batch.store]?.apply(
       batch, tainted: taint, from: peer, origin, by: judge, &members.keyring, at: time)
-    guard var applied = taken else { return taint }
+    guard var applied = result else { return taint }
     timeKeeper.witness(applied.latest)
     if let id {
       links[id]?[batch.store].noteApplied(batch, applied.taint, isNews: applied.isNews)
@@ -268,9 +268,9 @@ extension Replica {
         of: values, by: sealer, clock: &timeKeeper, entropy: &entropy)
     else { return nil }
     let (judge, time) = (judge, now.wallMilliseconds)
-    let taken = stores[identifier]?.apply(
+    let result = stores[identifier]?.apply(
       batch, tainted: Taint(), from: judge.own, .carrier, by: judge, &members.keyring, at: time)
-    guard let applied = taken else { return nil }
+    guard let applied = result else { return nil }
     outcome += applied.outcome
     return batch
   }

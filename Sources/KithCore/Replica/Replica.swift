@@ -237,11 +237,11 @@ package struct Replica: Sendable {
   /// `isReported`: the operator has to know, because the directory was copied or the disk failed.
   mutating func renewIncarnation(isReported: Bool = true) {
     let fresh = drawIncarnation()
-    let taken = incarnations.renew(fresh, used: usedIncarnations)
+    let renewal = incarnations.renew(fresh, used: usedIncarnations)
     effects.append(
       .persist(
         [.put(.incarnation, fresh.row), .put(.clock, clock.latest.row)] + earlySending.clear()))
-    switch taken {
+    switch renewal {
     case .first: break
     case .another where !isReported: break
     case .another: report(.newIncarnation)

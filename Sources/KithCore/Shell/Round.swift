@@ -1,14 +1,16 @@
 /// All waiting effects, which one commit makes durable.
 ///
-/// A driver does ``early``, commits ``mutations`` if there are any, then does ``late``. Joining
-/// commits makes an effect later than the replica asked, never earlier. Once the mutations are
-/// written, and survive the end of the process, it may do ``written`` while they are synced.
+/// A driver does ``beforeCommit``, commits ``mutations`` if there are any, then does
+/// ``afterCommit``. Joining commits makes an effect later than the replica asked, never earlier.
+/// Once the mutations are written, and survive the end of the process, it may do ``pushes`` while
+/// they are synced.
 package struct Round: Sendable {
   private var effects: [Effect]
   /// The index of the first `persist`.
   private let first: Int
-  /// Messages that need no sync. If the driver could not send them before, it does before ``late``.
-  package private(set) var written: [Effect] = []
+  /// Messages that need no sync. If the driver could not send them before, it does
+  /// before ``afterCommit``.
+  package private(set) var pushes: [Effect] = []
 
   init(_ effects: [Effect]) {
     first = effects.firstIndex { if case .persist = $0 { true } else { false } } ?? effects.endIndex
@@ -26,7 +28,7 @@ package struct Round: Sendable {
         continue
       }
       if mayGoEarly, !waiting.contains(session) {
-        written.append(effect)
+        pushes.append(effect)
       } else {
         waiting.insert(session)
         self.effects.append(effect)
@@ -35,7 +37,7 @@ package struct Round: Sendable {
   }
 
   /// Effects that need no commit.
-  package var early: ArraySlice<Effect> { effects[..<first] }
+  package var beforeCommit: ArraySlice<Effect> { effects[..<first] }
 
   /// Empty if there is nothing to commit.
   package var mutations: [Mutation] {
@@ -45,19 +47,19 @@ package struct Round: Sendable {
   }
 
   /// Effects after the commit; skip the `persist`s.
-  package var late: ArraySlice<Effect> { effects[first...] }
+  package var afterCommit: ArraySlice<Effect> { effects[first...] }
 
-  /// Whether ``written`` has change sets of this device: their numbers must not be given again if the
+  /// Whether ``pushes`` has change sets of this device: their numbers must not be given again if the
   /// sync fails. Those of others come again.
   package func sendsEarly(of device: DeviceID) -> Bool {
-    !written.isEmpty
+    !pushes.isEmpty
       && mutations.contains { mutation in
         guard case .put(.store(_, .changeSet(let reference)), _) = mutation else { return false }
         return reference.device == device
       }
   }
 
-  package var weight: Int { (effects + written).reduce(0) { $0 + $1.weight } }
+  package var weight: Int { (effects + pushes).reduce(0) { $0 + $1.weight } }
 
   var writes: [WriteID] {
     effects.compactMap { if case .durable(let write) = $0 { write } else { nil } }

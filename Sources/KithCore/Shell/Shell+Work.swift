@@ -45,7 +45,7 @@ extension Shell {
       settled: settle(writes, .success(())), healthChange: isRecovery ? .recovered : nil)
   }
 
-  /// The work failed: no waiting effect has happened or will. All open writes fail, but only once
+  /// The work failed: no waiting effect has happened or will. All pending writes fail, but only once
   /// the next replica shows what is durable, or cannot be made. `isCommitted`: the round was
   /// committed, but reading the data that it sends failed.
   package mutating func failed(
@@ -97,7 +97,7 @@ extension Shell {
           isSynchronised: clockStatus.isSynchronised, hasHardware: clockStatus.hasHardware))
     }
     if let keepsHistory { inputs.append(.keepHistory(keepsHistory)) }
-    inputs += opened.sorted { $0.key < $1.key }.map { .open($0.key, $0.value) }
+    inputs += openStores.sorted { $0.key < $1.key }.map { .open($0.key, $0.value) }
     inputs += carriers.sorted { $0.key < $1.key }.map { .carrier($0.key, $0.value) }
     var aftermath = Aftermath(settled: settleAll(.storage(error)))
     for input in inputs { aftermath.effects += absorb(replica.handle(input, at: now)) }
@@ -115,9 +115,9 @@ extension Shell {
   private mutating func settle(
     _ writes: [WriteID], _ result: Result<Void, Unavailable>
   ) -> [WriteID] {
-    let open = writes.filter(isOpen)
-    for write in open { results[write] = .settled(result) }
-    return open
+    let pending = writes.filter(isPending)
+    for write in pending { results[write] = .settled(result) }
+    return pending
   }
 
   mutating func settleAll(_ reason: Unavailable) -> [WriteID] {

@@ -7,7 +7,7 @@
 /// ```swift
 /// if shell.wantsFlush { show(shell.handle(.flush, at: now)) }
 /// switch shell.next(at: now) {
-/// case .round(let round):  // do early, commit, do late; then committed() or failed(…)
+/// case .round(let round):  // do beforeCommit, commit, do afterCommit; then committed() or failed(…)
 /// case .reload:  // make a replica of what storage holds; then reopen(…) or failed(…)
 /// case .idle, .busy: return
 /// }
@@ -45,7 +45,7 @@ package struct Shell: Sendable {
     /// Carry these effects out now: they depend on no commit. The others wait in ``Shell/outbox``.
     case handled([Effect])
     /// Storage fails; the next replica gets it.
-    case kept
+    case deferred
     case refused(Unavailable)
   }
 
@@ -92,7 +92,7 @@ package struct Shell: Sendable {
   }
 
   enum WriteResult {
-    case open
+    case pending
     case settled(Result<Void, Unavailable>)
   }
 
@@ -107,7 +107,7 @@ package struct Shell: Sendable {
   /// The run of the host; nil: unknown.
   package private(set) var boot: BootID?
   /// Stores that programs opened. Each new replica opens them again.
-  package private(set) var opened: [StoreIdentifier: Policy] = [:]
+  package private(set) var openStores: [StoreIdentifier: Policy] = [:]
   /// From the kernel; nil before the first.
   package private(set) var clockStatus: (isSynchronised: Bool, hasHardware: Bool)?
   /// The program's setting; nil: as stored.
@@ -143,11 +143,11 @@ package struct Shell: Sendable {
   ) -> Response {
     if case .flush = input { gathersUntil = nil } else if isClosed { return .refused(.closed) }
     if let problem = health.problem {
-      guard Self.isKept(input) else { return .refused(.storage(problem)) }
+      guard Self.isReplayed(input) else { return .refused(.storage(problem)) }
       // The replica whose first commit is being tried may stay.
       guard case .probing = health else {
         remember(input)
-        return .kept
+        return .deferred
       }
     }
     let beginsToGather = gathers && gathersUntil == nil && !replica.needsFlush
@@ -159,7 +159,7 @@ package struct Shell: Sendable {
         if case .refusedStore(store, _) = $0 { true } else { false }
       }
       if !isRefused { remember(input) }
-    case _ where Self.isKept(input): remember(input)
+    case _ where Self.isReplayed(input): remember(input)
     case .write, .adopt:
       if beginsToGather {
         gathersUntil = now.monotonicMilliseconds + Self.gatheringMilliseconds
@@ -172,7 +172,7 @@ package struct Shell: Sendable {
   }
 
   /// Whether each new replica gets it again.
-  private static func isKept(_ input: Input) -> Bool {
+  private static func isReplayed(_ input: Input) -> Bool {
     switch input {
     case .open, .clockStatus, .keepHistory, .carrier(_, .attached), .carrier(_, .removed): true
     default: false
@@ -181,7 +181,7 @@ package struct Shell: Sendable {
 
   private mutating func remember(_ input: Input) {
     switch input {
-    case .open(let store, let policy): opened[store] = policy
+    case .open(let store, let policy): openStores[store] = policy
     case .clockStatus(let isSynchronised, let hasHardware):
       clockStatus = (isSynchronised, hasHardware)
     case .keepHistory(let keeps): keepsHistory = keeps
@@ -232,14 +232,14 @@ package struct Shell: Sendable {
   // MARK: Writes that are awaited
 
   /// Keeps the write's result until it is taken. Call it in the step that accepted the write.
-  package mutating func expect(_ write: WriteID) { results[write] = .open }
+  package mutating func expect(_ write: WriteID) { results[write] = .pending }
 
   /// Whether it is neither durable nor lost yet.
-  package func isOpen(_ write: WriteID) -> Bool {
-    if case .open = results[write] { true } else { false }
+  package func isPending(_ write: WriteID) -> Bool {
+    if case .pending = results[write] { true } else { false }
   }
 
-  /// The write's result, returned once; nil while the write is open.
+  /// The write's result, returned once; nil while the write is pending.
   package mutating func takeResult(of write: WriteID) -> Result<Void, Unavailable>? {
     guard case .settled(let result) = results[write] else { return nil }
     results[write] = nil
@@ -271,7 +271,7 @@ package struct Shell: Sendable {
     _ = absorb(replica.endEarlySending())
   }
 
-  /// Open writes never become durable. Returns them, and why an earlier input is not durable.
+  /// Pending writes never become durable. Returns them, and why an earlier input is not durable.
   package mutating func end() -> (settled: [WriteID], problem: StorageError?) {
     (settleAll(.closed), problemWhileClosing ?? health.problem)
   }

@@ -61,7 +61,7 @@ extension NodeStatus {
           if timeKeeper.wait(for: held.published) != nil { ahead += 1 } else { waiting += 1 }
         case .foreign: waiting += 1
         case .unreadable: unreadable += 1
-        case .taken: break
+        case .applied: break
         }
       }
     }

@@ -39,11 +39,11 @@ extension NodeStatus {
       let ahead = timeKeeper.aheadMilliseconds
       stampsAheadMilliseconds = ahead > Limits.clockDifferenceMilliseconds ? ahead : 0
       self.differences = differences.all
-      peers = timeKeeper.claims.sorted { $0.key < $1.key }.compactMap { device, claim in
+      peers = timeKeeper.memberTimes.sorted { $0.key < $1.key }.compactMap { device, memberTime in
         timeKeeper.time(of: device).map {
           PeerClock(
             device: device, milliseconds: $0 - Int64(clamping: timeKeeper.now.wallMilliseconds),
-            isSynchronised: claim.isSynchronised)
+            isSynchronised: memberTime.isSynchronised)
         }
       }
     }

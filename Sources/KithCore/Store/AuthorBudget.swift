@@ -23,7 +23,7 @@ struct AuthorBudget {
     for other in stores.values where other.identifier != store {
       let weight = other.log.weights[author]
       ofAuthor += weight
-      if !other.isOpened { unopened += weight }
+      if !other.isUsedHere { unopened += weight }
       ofAll += other.log.weights.total - other.log.weights[own]
     }
   }
@@ -43,7 +43,7 @@ struct AuthorBudget {
   /// other authors have.
   static func most(in store: StoreReplica, besides: Int = 0, unopened: Int = 0) -> Int {
     let most = min(Limits.authorBytes - besides, store.policy.capacity(factor: Limits.authorFactor))
-    return store.isOpened ? most : min(most, Limits.unopenedAuthorBytes - unopened)
+    return store.isUsedHere ? most : min(most, Limits.unopenedAuthorBytes - unopened)
   }
 }
 

@@ -70,7 +70,7 @@ struct Drafts {
   }
 
   /// Drops the drafts of all other keys.
-  mutating func keep(_ writes: [LocalWrite]) {
+  mutating func retain(only writes: [LocalWrite]) {
     let kept = Set(writes.flatMap(\.keys))
     for key in Array(byKey.keys) where !kept.contains(key) { self[key] = nil }
   }
@@ -103,7 +103,7 @@ struct Drafts {
   }
 
   mutating func removeAll(in store: StoreIdentifier) -> [Mutation] {
-    keep([])
+    retain(only: [])
     return save(in: store)
   }
 

@@ -22,7 +22,7 @@ package struct Horizon: Hashable, Sendable {
     var bytes = RowBytes(row)
     clock = HybridTime(rawValue: bytes.number(bytes: 8))
     isBelow = bytes.number(bytes: 1) != 0
-    while !bytes.left.isEmpty, !bytes.isShort { unseen.append(bytes.take()) }
+    while !bytes.left.isEmpty, !bytes.isShort { unseen.append(bytes.read()) }
     guard bytes.isExact else { return nil }
   }
 }

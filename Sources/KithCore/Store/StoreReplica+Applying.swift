@@ -120,7 +120,7 @@ extension StoreReplica {
     case .judged(let opened):
       applied.latest = max(applied.latest, changeSet.header.clock)
       watchForCopies(changeSet, ownChain: judge.ownChain, noting: &applied)
-      keep(changeSet, opened, noting: &applied)
+      insert(changeSet, opened, noting: &applied)
     }
   }
 
@@ -140,7 +140,7 @@ extension StoreReplica {
     if isFork || header.sequence > received { applied.showsCopy = true }
   }
 
-  private mutating func keep(
+  private mutating func insert(
     _ changeSet: ChangeSet, _ opened: OpenedChangeSet, noting applied: inout AppliedBatch
   ) {
     let reference = changeSet.reference

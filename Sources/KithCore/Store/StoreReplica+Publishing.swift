@@ -17,7 +17,7 @@ extension StoreReplica {
     for part in Sealer.parts(of: entries.map { ($0, $0.plaintext()) }) {
       let changeSet = seal(
         part, by: sealer, clock: batch.changeSets.isEmpty ? first : clock.tick(), &entropy)
-      mutations += keep(changeSet, part)
+      mutations += insertPublished(changeSet, part)
       batch.changeSets.append(changeSet)
     }
     batch.covers = cover(batch.changeSets)
@@ -35,10 +35,10 @@ extension StoreReplica {
   }
 
   /// Keeps a change set of this device in place of its drafts.
-  private mutating func keep(
+  private mutating func insertPublished(
     _ changeSet: ChangeSet, _ part: [(entry: Entry, plaintext: [UInt8])]
   ) -> [Mutation] {
-    begin(changeSet) { store, index in
+    insertOwn(changeSet) { store, index in
       let (entry, plaintext) = part[Int(index)]
       store.state.setDraft(nil, of: entry.key)
       let kept = KeptEntry(
@@ -50,7 +50,7 @@ extension StoreReplica {
 
   /// Keeps a change set of this device. `insert` puts an entry into the state, and returns the
   /// locations to drop.
-  private mutating func begin(
+  private mutating func insertOwn(
     _ changeSet: ChangeSet, insert: (inout Self, UInt32) -> [EntryLocation]
   ) -> [Mutation] {
     let previous = log.insert(changeSet)
@@ -94,7 +94,7 @@ extension StoreReplica {
     var changeSets: [ChangeSet] = []
     for part in Sealer.parts(of: entries) {
       let changeSet = seal(part, by: sealer, clock: clock.tick(), &entropy)
-      mutations += begin(changeSet) { store, index in
+      mutations += insertOwn(changeSet) { store, index in
         let (entry, plaintext) = part[Int(index)]
         let location = EntryLocation(changeSet: changeSet.reference, index: index)
         _ = store.state.relocate(entry.key, Blake2b.digest256(plaintext), to: location)

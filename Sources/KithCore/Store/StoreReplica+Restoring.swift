@@ -13,7 +13,7 @@ extension StoreReplica {
     var store = Self(
       identifier: identifier, policy: stored.policy, keepsHistory: keepsHistory)
     var damaged = 0
-    store.isOpened = stored.isOpened
+    store.isUsedHere = stored.isUsedHere
     store.adopted = stored.adopted
     store.horizon = stored.horizon
     store.log.withhold(judge.roster.membership.revoked.subtracting([judge.own]))

@@ -164,7 +164,7 @@ extension StoreReplica {
         keys.refused.formUnion(write.keys)
       }
     }
-    drafts.keep(remaining)
+    drafts.retain(only: remaining)
     return keys
   }
 
@@ -172,7 +172,7 @@ extension StoreReplica {
     _ write: LocalWrite, because reason: Refusal.Reason, noting outcome: inout StoreOutcome
   ) {
     outcome.mutations += refusals.add(
-      write, because: reason, limit: policy.roomWithKeys(factor: Limits.refusalFactor),
+      write, because: reason, limit: policy.capacityWithKeys(factor: Limits.refusalFactor),
       in: identifier)
     outcome.hasProgress = true
   }
@@ -231,7 +231,7 @@ extension StoreReplica {
     at milliseconds: UInt64, noting outcome: inout StoreOutcome
   ) {
     guard !changes.isEmpty || !superseded.isEmpty else { return }
-    if isOpened { keepPast(of: changes, because: reason, at: milliseconds) }
+    if isUsedHere { keepPast(of: changes, because: reason, at: milliseconds) }
     outcome.views.append(
       ViewChange(
         store: identifier, reason: reason, changes: changes.map { ($0.key, $0.value) },
@@ -249,7 +249,7 @@ extension StoreReplica {
       let writer = state.slot(change.key)?.newest.entry.stamp.device
       kept.add(
         change.old, of: change.key, endedBy: reason == .quotaViolationChange ? nil : writer,
-        at: milliseconds, limit: policy.roomWithKeys(factor: Limits.historyFactor),
+        at: milliseconds, limit: policy.capacityWithKeys(factor: Limits.historyFactor),
         transaction: transaction)
     }
     history = kept

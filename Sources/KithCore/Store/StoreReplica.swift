@@ -4,7 +4,7 @@ internal import KithCrypto
 struct StoreReplica {
   let identifier: StoreIdentifier
   /// Whether a program on this host has opened it.
-  var isOpened = false
+  var isUsedHere = false
   /// The clock of the last adopted write, while the local stores may hold it.
   var adopted = HybridTime.zero
   var state: StoreState

@@ -102,9 +102,9 @@ struct MessageOutline {
       guard let tag = reader.varint(), tag >> 3 > 0, tag <= UInt32.max else { return false }
       switch tag & 7 {
       case 0: guard reader.varint() != nil else { return false }
-      case 1: guard reader.take(8) != nil else { return false }
+      case 1: guard reader.read(8) != nil else { return false }
       case 2:
-        guard let length = reader.varint(), let inside = reader.take(length) else { return false }
+        guard let length = reader.varint(), let inside = reader.read(length) else { return false }
         guard let index = known.first(where: { fields[$0].field.number == tag >> 3 }) else {
           continue
         }
@@ -115,7 +115,7 @@ struct MessageOutline {
         else { return false }
       // Group markers: the fields between them are checked as if outside a group.
       case 3, 4: continue
-      case 5: guard reader.take(4) != nil else { return false }
+      case 5: guard reader.read(4) != nil else { return false }
       default: return false
       }
     }
@@ -141,7 +141,7 @@ struct MessageOutline {
       return nil
     }
 
-    mutating func take(_ count: UInt64) -> UnsafeRawBufferPointer? {
+    mutating func read(_ count: UInt64) -> UnsafeRawBufferPointer? {
       guard count <= UInt64(bytes.count - position) else { return nil }
       defer { position += Int(count) }
       return UnsafeRawBufferPointer(rebasing: bytes[position..<position + Int(count)])

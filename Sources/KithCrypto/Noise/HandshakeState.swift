@@ -161,12 +161,12 @@ package struct HandshakeState: ~Copyable, Sendable {
   ) throws(NoiseError) {
     switch token {
     case .e:
-      let key = try Self.publicKey(Self.take(TransportPublicKey.byteCount, from: &rest))
+      let key = try Self.publicKey(Self.readBytes(TransportPublicKey.byteCount, from: &rest))
       remoteEphemeralKey = key
       mixEphemeralKey(key)
     case .s:
       let tagCount = symmetric.hasKey ? CipherState.overhead : 0
-      let sealed = try Self.take(TransportPublicKey.byteCount + tagCount, from: &rest)
+      let sealed = try Self.readBytes(TransportPublicKey.byteCount + tagCount, from: &rest)
       remoteStaticKey = try Self.publicKey(symmetric.decryptAndHash(sealed)[...])
     case .ee, .es, .se, .ss, .psk:
       try mix(token)
@@ -202,7 +202,7 @@ package struct HandshakeState: ~Copyable, Sendable {
       remote)
   }
 
-  private static func take(
+  private static func readBytes(
     _ count: Int, from rest: inout ArraySlice<UInt8>
   ) throws(NoiseError) -> ArraySlice<UInt8> {
     guard rest.count >= count else { throw .messageTooShort }

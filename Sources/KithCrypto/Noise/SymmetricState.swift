@@ -55,7 +55,7 @@ struct SymmetricState: ~Copyable, Sendable {
     hash = secrets.memory.withUnsafeBytes {
       NoiseHash.hash(hash, Self.part($0, output(1, count: NoiseHash.byteCount)))
     }
-    adoptOutputs(cipherKeyFrom: 2)
+    installOutputs(cipherKeyFrom: 2)
   }
 
   /// Appends the plaintext, encrypted if there is a key, and mixes it in.
@@ -121,7 +121,7 @@ struct SymmetricState: ~Copyable, Sendable {
 
   private mutating func mixKey(at range: Range<Int>) {
     derive(from: range, outputCount: 2)
-    adoptOutputs(cipherKeyFrom: 1)
+    installOutputs(cipherKeyFrom: 1)
   }
 
   private mutating func derive(from input: Range<Int>, outputCount: Int) {
@@ -136,7 +136,7 @@ struct SymmetricState: ~Copyable, Sendable {
     }
   }
 
-  private mutating func adoptOutputs(cipherKeyFrom index: Int) {
+  private mutating func installOutputs(cipherKeyFrom index: Int) {
     let chainingKey = output(0, count: NoiseHash.byteCount)
     let cipherKey = output(index, count: secretKeyByteCount)
     secrets.memory.withUnsafeMutableBytes { memory in

@@ -8,7 +8,7 @@ package protocol DiscoveryDelegate: AnyObject, Sendable {
   /// Nil: send no beacons.
   func currentEpoch() -> EpochKeys?
   /// The newest first.
-  func openEpochs() -> [EpochKeys]
+  func epochKeys() -> [EpochKeys]
   /// Nil if the device is not a member.
   func member(_ device: DeviceID) -> Certificate?
 }
@@ -119,7 +119,7 @@ package final class Discovery: Sendable {
   // MARK: Hearing
 
   private func received(_ datagram: LinkMulticast.Datagram) {
-    let epochs = delegate.openEpochs()
+    let epochs = delegate.epochKeys()
     let now = Dialler.now
     let verdict = state.withLock { state in
       state.judge.judge(datagram.bytes, from: datagram.source, epochs: epochs, at: now) {

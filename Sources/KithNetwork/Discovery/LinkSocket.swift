@@ -22,7 +22,7 @@ package struct LinkInterface: Hashable, Sendable {
   /// An interface keeps its address when its cable is unplugged.
   package var hasCarrier = true
   /// False for tunnels. Linux's loopback supports multicast without reporting it.
-  var takesMulticast: Bool
+  var supportsMulticast: Bool
   package var subnets: [Subnet] = []
 
   /// Nil if the system does not report them.
@@ -46,7 +46,7 @@ package struct LinkInterface: Hashable, Sendable {
           index: index, name: String(cString: name),
           isLoopback: entry.ifa_flags & UInt32(IFF_LOOPBACK) != 0,
           hasCarrier: entry.ifa_flags & UInt32(IFF_RUNNING) != 0,
-          takesMulticast: entry.ifa_flags & UInt32(IFF_MULTICAST) != 0
+          supportsMulticast: entry.ifa_flags & UInt32(IFF_MULTICAST) != 0
             && entry.ifa_flags & UInt32(IFF_POINTOPOINT) == 0)
       ].subnets.append(Subnet(address: address, mask: mask))
     }
@@ -58,9 +58,9 @@ package struct LinkInterface: Hashable, Sendable {
   var families: [LinkFamily] {
     LinkFamily.allCases.filter { family in
       switch family {
-      case .ipv4: (takesMulticast || isLoopback) && subnets.contains { $0.address.count == 4 }
+      case .ipv4: (supportsMulticast || isLoopback) && subnets.contains { $0.address.count == 4 }
       case .ipv6:
-        takesMulticast
+        supportsMulticast
           && subnets.contains { Self.isLinkLocal($0.address) && $0.address.count == 16 }
       }
     }
@@ -198,7 +198,9 @@ private final class LinkHandler: ChannelInboundHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let envelope = unwrapInboundIn(data)
-    guard envelope.data.readableBytes == datagramBytes, bucket.take(at: Dialler.now) else { return }
+    guard envelope.data.readableBytes == datagramBytes, bucket.spend(at: Dialler.now) else {
+      return
+    }
     received(Array(buffer: envelope.data), envelope.remoteAddress)
   }
 

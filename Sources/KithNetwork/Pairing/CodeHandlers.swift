@@ -66,7 +66,7 @@ final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
     do {
       guard let message = try buffer.next() else { return }
       switch stage {
-      case .awaitingHello: awaitTurn(message, context)
+      case .awaitingHello: waitInQueue(message, context)
       case .awaitingProof: check(message, context)
       // Nothing may arrive before the offer.
       case .waiting, .over: context.close(promise: nil)
@@ -76,16 +76,16 @@ final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
   }
 
-  private func awaitTurn(_ hello: [UInt8], _ context: ChannelHandlerContext) {
+  private func waitInQueue(_ hello: [UInt8], _ context: ChannelHandlerContext) {
     stage = .waiting(hello: hello)
-    wait(listener.configuration.turnTimeout, context)
+    wait(listener.configuration.queueTimeout, context)
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
     let eventLoop = context.eventLoop
     let listener = listener
-    listener.requestTurn(id, from: bucket) { turn in
+    listener.enqueue(id, from: bucket) { verdict in
       eventLoop.execute {
         let (handler, context) = bound.value
-        switch turn {
+        switch verdict {
         case .begin: handler.begin(context)
         case .over: handler.refuse(0, context)
         }
@@ -160,7 +160,7 @@ final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
     let last = stage
     stage = .over
     switch last {
-    case .waiting: listener.leaveTurns(id)
+    case .waiting: listener.leaveQueue(id)
     case .awaitingProof: listener.finishExchange()
     case .awaitingHello, .over: break
     }
@@ -205,7 +205,7 @@ final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   func handlerAdded(context: ChannelHandlerContext) {
     // Longer than the inviter waits, so that the inviter can report that it is busy.
-    wait(configuration.turnTimeout + configuration.handshakeTimeout, context)
+    wait(configuration.queueTimeout + configuration.handshakeTimeout, context)
     context.writeHandshakeMessage(joiner.hello)
   }
 

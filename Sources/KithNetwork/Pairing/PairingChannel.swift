@@ -11,7 +11,7 @@ package struct PairingConfiguration: Sendable {
   package var lifetime: Duration = .seconds(600)
   package var handshakeTimeout: Duration = .seconds(5)
   /// For a joiner with a code.
-  package var turnTimeout: Duration = .seconds(20)
+  package var queueTimeout: Duration = .seconds(20)
   /// Until the last bytes of a closed exchange are taken.
   package var lingerTimeout: Duration = .seconds(2)
 

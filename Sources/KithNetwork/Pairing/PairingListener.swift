@@ -12,7 +12,7 @@ package final class PairingListener: Sendable {
   private struct State {
     var triesLeft = NetworkLimits.pairingTries
     var isExchanging = false
-    var turns = PairingTurns()
+    var queue = PairingQueue()
     var listeners: [any Channel] = []
     var active: PairingChannel?
     /// Waits for ``PairingListener/accept()``, which gets it also after its end: a joiner that got so
@@ -119,23 +119,25 @@ package final class PairingListener: Sendable {
     }
   }
 
-  /// Queues a joiner with a code. Calls `take` once: the exchange may begin, or never will.
-  func requestTurn(_ id: UInt64, from bucket: AddressBucket, _ take: @escaping PairingTurns.Take) {
-    let now: PairingTurns.Turn? = state.withLock { state in
+  /// Queues a joiner with a code. Calls `completion` once: the exchange may begin, or never will.
+  func enqueue(
+    _ id: UInt64, from bucket: AddressBucket, _ completion: @escaping PairingQueue.Completion
+  ) {
+    let now: PairingQueue.Verdict? = state.withLock { state in
       if state.end != nil { return .over }
       guard !state.isFree else {
         state.isExchanging = true
-        state.turns.began(bucket)
+        state.queue.began(bucket)
         return .begin
       }
-      state.turns.wait(id, from: bucket, take)
+      state.queue.wait(id, from: bucket, completion)
       return nil
     }
-    if let now { take(now) }
+    if let now { completion(now) }
   }
 
-  func leaveTurns(_ id: UInt64) {
-    state.withLock { $0.turns.leave(id) }
+  func leaveQueue(_ id: UInt64) {
+    state.withLock { $0.queue.leave(id) }
   }
 
   /// The next exchange may begin.
@@ -148,8 +150,8 @@ package final class PairingListener: Sendable {
   }
 
   private func beginNext() {
-    let next = state.withLock { state -> PairingTurns.Take? in
-      guard state.isFree, state.end == nil, let next = state.turns.next() else { return nil }
+    let next = state.withLock { state -> PairingQueue.Completion? in
+      guard state.isFree, state.end == nil, let next = state.queue.next() else { return nil }
       state.isExchanging = true
       return next
     }
@@ -187,15 +189,15 @@ package final class PairingListener: Sendable {
 
   /// Ends the invitation, and the active exchange unless the tries are exhausted.
   private func end(_ error: PairingError) {
-    let (waiter, active, listeners, timer, turns) = state.withLock { state in
+    let (waiter, active, listeners, timer, waiting) = state.withLock { state in
       if state.end == nil { state.end = error }
       return (
         state.waiter.take(), state.active, state.listeners, state.timer.take(),
-        state.turns.empty()
+        state.queue.empty()
       )
     }
     timer?.cancel()
-    for take in turns { take(.over) }
+    for completion in waiting { completion(.over) }
     for listener in listeners { listener.close(promise: nil) }
     // A joining device may outlast its invitation.
     let isSpared = error == .expired && active?.isSession == true
@@ -217,18 +219,18 @@ package final class PairingListener: Sendable {
   }
 }
 
-/// The turns of an invitation: one exchange at a time. The next goes to the first waiting address
+/// The queue of an invitation: one exchange at a time. The next goes to the first waiting address
 /// that did not have the last, so that one host cannot keep others out.
-struct PairingTurns {
-  enum Turn: Sendable {
+struct PairingQueue {
+  enum Verdict: Sendable {
     case begin
     /// The invitation is over.
     case over
   }
 
-  typealias Take = @Sendable (Turn) -> Void
+  typealias Completion = @Sendable (Verdict) -> Void
 
-  private var waiting: [(id: UInt64, bucket: AddressBucket, take: Take)] = []
+  private var waiting: [(id: UInt64, bucket: AddressBucket, completion: Completion)] = []
   private var last: AddressBucket?
 
   /// An exchange began without waiting.
@@ -237,8 +239,8 @@ struct PairingTurns {
   }
 
   /// The gate bounds how many wait.
-  mutating func wait(_ id: UInt64, from bucket: AddressBucket, _ take: @escaping Take) {
-    waiting.append((id, bucket, take))
+  mutating func wait(_ id: UInt64, from bucket: AddressBucket, _ completion: @escaping Completion) {
+    waiting.append((id, bucket, completion))
   }
 
   mutating func leave(_ id: UInt64) {
@@ -246,17 +248,17 @@ struct PairingTurns {
   }
 
   /// Nil: none waits.
-  mutating func next() -> Take? {
+  mutating func next() -> Completion? {
     guard let index = waiting.firstIndex(where: { $0.bucket != last }) ?? waiting.indices.first
     else { return nil }
     let next = waiting.remove(at: index)
     last = next.bucket
-    return next.take
+    return next.completion
   }
 
-  mutating func empty() -> [Take] {
+  mutating func empty() -> [Completion] {
     defer { waiting = [] }
-    return waiting.map(\.take)
+    return waiting.map(\.completion)
   }
 }
 
@@ -266,7 +268,7 @@ final class InvitingConnection: ListenerHandshakeOwner {
   private let id: UInt64
   private var isExchanging: Bool
   /// Another exchange was under way, so this one spends no try.
-  private var isTurnedAway = false
+  private var isRejected = false
   /// Of a joiner that has proved the code; nil: the joiner has the token.
   private let codeKey: SharedPresharedKey?
 
@@ -282,7 +284,7 @@ final class InvitingConnection: ListenerHandshakeOwner {
   func accepts(ephemeral: TransportPublicKey) -> Bool {
     if codeKey != nil { return listener.gate.accept(id, ephemeral: ephemeral) }
     guard listener.begin() else {
-      isTurnedAway = true
+      isRejected = true
       return false
     }
     isExchanging = true
@@ -311,7 +313,7 @@ final class InvitingConnection: ListenerHandshakeOwner {
     case .noFirstMessage:
       break
     case .wrongMessage, .noThirdMessage:
-      if !isTurnedAway, codeKey == nil { listener.spendTry() }
+      if !isRejected, codeKey == nil { listener.spendTry() }
     }
     guard isExchanging else { return }
     isExchanging = false

@@ -72,7 +72,7 @@ final class SessionHandler: ChannelInboundHandler {
     lastRead = channel.eventLoop.now
     watchForSilence(channel.eventLoop)
     sink.opened(self, on: channel)
-    if rest.readableBytes > 0 { take(rest) }
+    if rest.readableBytes > 0 { receive(rest) }
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
@@ -84,7 +84,7 @@ final class SessionHandler: ChannelInboundHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    take(unwrapInboundIn(data))
+    receive(unwrapInboundIn(data))
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -109,7 +109,7 @@ final class SessionHandler: ChannelInboundHandler {
     context.close(promise: nil)
   }
 
-  private func take(_ incoming: ByteBuffer) {
+  private func receive(_ incoming: ByteBuffer) {
     guard !isClosing else { return }
     var incoming = incoming
     let count = incoming.readableBytes

@@ -19,8 +19,8 @@ enum ReferenceAdmission {
   ) -> [Key: StoreInspection.Shown] {
     let newest = slots.values.map(\.newest).filter { !$0.isRemoval }
     let total = newest.reduce(0) { $0 + ($1.value?.size ?? 0) }
-    let keepLimits = newest.allSatisfy { keepsLimits($0.key, $0.value, policy) }
-    if keepLimits && total <= policy.totalBytes && newest.count <= policy.keys {
+    let allFit = newest.allSatisfy { fits($0.key, $0.value, policy) }
+    if allFit && total <= policy.totalBytes && newest.count <= policy.keys {
       var shown: [Key: StoreInspection.Shown] = [:]
       for entry in newest { shown[entry.key] = entry.value.map { .init(step: .value, value: $0) } }
       return shown
@@ -28,7 +28,7 @@ enum ReferenceAdmission {
     return admitted(slots.values.flatMap { steps($0.newest, $0.runnerUp) }, policy)
   }
 
-  private static func keepsLimits(_ key: Key, _ value: EncodedValue?, _ policy: Policy) -> Bool {
+  private static func fits(_ key: Key, _ value: EncodedValue?, _ policy: Policy) -> Bool {
     Array(key.text.utf8).count <= policy.keyBytes && (value?.bytes.count ?? 0) <= policy.valueBytes
   }
 
@@ -65,7 +65,7 @@ enum ReferenceAdmission {
       hasAdmitted = false
       for (index, claim) in waiting.enumerated() {
         guard let group = groups[claim],
-          group.allSatisfy({ keepsLimits($0.key, $0.value, policy) })
+          group.allSatisfy({ fits($0.key, $0.value, policy) })
         else { continue }
         var after = shown
         for step in group where after[step.key].map({ $0.rank < step.rank }) ?? true {

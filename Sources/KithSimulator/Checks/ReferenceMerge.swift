@@ -24,20 +24,20 @@ struct ReferenceMerge {
 
   private var published: [StoreIdentifier: [Key: [Location: Published]]] = [:]
   /// Each store counts its own chains.
-  private struct Place: Hashable {
+  private struct Position: Hashable {
     var store: StoreIdentifier
     var chain: ChainID
     var sequence: UInt64
   }
 
-  /// Several change sets of one place are a fork.
-  private var changeSets: [Place: Set<Digest256>] = [:]
+  /// Several change sets of one position are a fork.
+  private var changeSets: [Position: Set<Digest256>] = [:]
 
   /// Records a change set even if no device keeps it: another one of its sequence is still the
   /// other side of a fork.
   mutating func note(_ changeSet: ChangeSetHeaderFacts, in store: StoreIdentifier) {
     let sequence = changeSet.reference.sequence
-    changeSets[Place(store: store, chain: changeSet.chain, sequence: sequence), default: []]
+    changeSets[Position(store: store, chain: changeSet.chain, sequence: sequence), default: []]
       .insert(changeSet.reference.digest)
   }
 
@@ -60,7 +60,7 @@ struct ReferenceMerge {
       changeSet: kept.changeSet, published: kept.published, holders: [device],
       wasBeyond: isBeyond)
     changeSets[
-      Place(store: store, chain: chain, sequence: kept.changeSet.sequence), default: []
+      Position(store: store, chain: chain, sequence: kept.changeSet.sequence), default: []
     ].insert(kept.changeSet.digest)
   }
 
@@ -187,8 +187,8 @@ struct ReferenceMerge {
   }
 
   private func isFork(_ entry: Published, in store: StoreIdentifier) -> Bool {
-    let place = Place(store: store, chain: entry.chain, sequence: entry.sequence)
-    return changeSets[place]?.count ?? 0 > 1
+    let position = Position(store: store, chain: entry.chain, sequence: entry.sequence)
+    return changeSets[position]?.count ?? 0 > 1
   }
 
   private static func kept(of all: [Published]) -> [Published] {

@@ -13,12 +13,12 @@ extension Simulation {
     }
     for store in Self.touched(input, effects).sorted() {
       guard let seen = replica.inspect(store) else { continue }
-      let place = "\(device.name), \(store)"
-      try checkView(seen, device.views[store] ?? [:], place)
-      try checkQuota(seen, place)
-      try checkAdmission(seen, place)
-      try checkGroups(seen, place)
-      try checkBounds(seen, of: device, in: store, place)
+      let label = "\(device.name), \(store)"
+      try checkView(seen, device.views[store] ?? [:], label)
+      try checkQuota(seen, label)
+      try checkAdmission(seen, label)
+      try checkGroups(seen, label)
+      try checkBounds(seen, of: device, in: store, label)
       for kept in seen.slots.values.joined() {
         let isBeyond = kept.changeSet.sequence > seen.covered[kept.changeSet.chain] ?? 0
         reference.note(kept, in: store, by: device.number, isBeyond: isBeyond)
@@ -81,25 +81,25 @@ extension Simulation {
 
   /// Promise 6: the reported changes lead to the shown values.
   private func checkView(
-    _ seen: StoreInspection, _ view: [Key: EncodedValue], _ place: String
+    _ seen: StoreInspection, _ view: [Key: EncodedValue], _ label: String
   ) throws(Violation) {
     guard seen.shown.mapValues(\.value) == view else {
-      throw Violation(.notifications, "\(place): the changes told do not lead to what is shown")
+      throw Violation(.notifications, "\(label): the changes told do not lead to what is shown")
     }
   }
 
   /// Promise 2: the shown values keep the limits.
-  private func checkQuota(_ seen: StoreInspection, _ place: String) throws(Violation) {
+  private func checkQuota(_ seen: StoreInspection, _ label: String) throws(Violation) {
     let bytes = seen.shown.values.reduce(0) { $0 + $1.value.bytes.count }
     guard bytes <= seen.policy.totalBytes, seen.shown.count <= seen.policy.keys,
       seen.shown.values.allSatisfy({ $0.value.bytes.count <= seen.policy.valueBytes })
     else {
-      throw Violation(.quota, "\(place): \(bytes) bytes and \(seen.shown.count) keys are shown")
+      throw Violation(.quota, "\(label): \(bytes) bytes and \(seen.shown.count) keys are shown")
     }
   }
 
   /// Promise 2: the view is that of the reference.
-  private func checkAdmission(_ seen: StoreInspection, _ place: String) throws(Violation) {
+  private func checkAdmission(_ seen: StoreInspection, _ label: String) throws(Violation) {
     var slots: [Key: (newest: Entry, runnerUp: Entry?)] = [:]
     for (key, kept) in seen.slots {
       guard let newest = kept.first else { continue }
@@ -110,11 +110,11 @@ extension Simulation {
     guard wanted != seen.shown else { return }
     let keys = Set(wanted.keys).union(seen.shown.keys).filter { wanted[$0] != seen.shown[$0] }
     throw Violation(
-      .quota, "\(place): the reference of admission shows \(keys.sorted()) otherwise")
+      .quota, "\(label): the reference of admission shows \(keys.sorted()) otherwise")
   }
 
   /// Promise 4: all newest values of a group are shown, or none.
-  private func checkGroups(_ seen: StoreInspection, _ place: String) throws(Violation) {
+  private func checkGroups(_ seen: StoreInspection, _ label: String) throws(Violation) {
     var groups: [Claim: Set<Bool>] = [:]
     for key in Set(seen.slots.keys).union(seen.drafted.keys) {
       guard let entry = seen.drafted[key] ?? seen.slots[key]?.first?.entry, entry.value != nil
@@ -122,26 +122,26 @@ extension Simulation {
       groups[entry.claim, default: []].insert(seen.shown[key]?.step == .value)
     }
     guard groups.values.allSatisfy({ $0.count == 1 }) else {
-      throw Violation(.wholeTransactions, "\(place): half of a transaction is shown")
+      throw Violation(.wholeTransactions, "\(label): half of a transaction is shown")
     }
   }
 
   /// Promise 8: bytes kept in a store.
   private func checkBounds(
     _ seen: StoreInspection, of device: SimulatedDevice, in store: StoreIdentifier,
-    _ place: String
+    _ label: String
   ) throws(Violation) {
     // The last change set may exceed the limit.
     let limit = Replica.authorLimit(under: seen.policy) + Self.largestChangeSet
     for (author, weight) in seen.weights where author != device.keys.id && weight > limit {
-      throw Violation(.bounds, "\(place): \(weight) bytes of one author are kept")
+      throw Violation(.bounds, "\(label): \(weight) bytes of one author are kept")
     }
     let historyLimit = Replica.historyLimit(under: seen.policy)
     guard seen.historyBytes <= historyLimit + Self.largestChangeSet else {
-      throw Violation(.bounds, "\(place): \(seen.historyBytes) bytes of history are kept")
+      throw Violation(.bounds, "\(label): \(seen.historyBytes) bytes of history are kept")
     }
     for (chain, covered) in seen.covered where covered > seen.received[chain] ?? 0 {
-      throw Violation(.convergence, "\(place): more is covered than signed headers were received")
+      throw Violation(.convergence, "\(label): more is covered than signed headers were received")
     }
   }
 

@@ -69,10 +69,10 @@ extension Simulation {
 
   private func session(of device: SimulatedDevice, with peer: DeviceNumber) -> SessionID? {
     let exchanging = Set(device.replica?.exchangingSessions ?? [])
-    return (sessions[device.number] ?? [:]).filter { session, place in
+    return (sessions[device.number] ?? [:]).filter { session, endpoint in
       exchanging.contains(session)
-        && connections[place.connection]?.isOpen == true
-        && connections[place.connection]?.pipes[place.end].to == peer
+        && connections[endpoint.connection]?.isOpen == true
+        && connections[endpoint.connection]?.pipes[endpoint.end].to == peer
     }.keys.min()
   }
 

@@ -137,7 +137,7 @@ package final class SimulatedDisk: ReplicaStorage {
   }
 
   private static let full = StorageError(
-    code: .diskFull, path: "simulated", message: "no room is left")
+    code: .diskFull, path: "simulated", message: "no space is left")
 
   /// The process ends after `written` mutations reached the operating system. If all did, the commit
   /// is whole, but unreported.

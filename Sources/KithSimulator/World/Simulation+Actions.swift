@@ -182,7 +182,7 @@ extension Simulation {
       device.keys, device.disk.copy(isNoticed: Bool.random(using: &nemesisChance)),
       opened: device.opened.keys.sorted(), original: device.number)
     copy.opened = device.opened
-    place(copy, beside: device)
+    assignCarriers(to: copy, like: device)
     copy.clock = device.clock
     copy.boot = device.boot
     copy.wasRestoredUnnoticed = true

@@ -5,14 +5,14 @@ internal import KithCrypto
 extension Simulation {
   // MARK: Devices
 
-  func place(_ device: SimulatedDevice, as number: Int) {
+  func assignCarriers(to device: SimulatedDevice, number: Int) {
     guard let all = setup.carriers, !all.attached.isEmpty, !all.networks.isEmpty else { return }
     device.network = all.networks[number % all.networks.count]
     let bits = all.attached[number % all.attached.count]
     device.carriers = carriers.indices.filter { bits >> UInt64($0) & 1 == 1 }
   }
 
-  func place(_ device: SimulatedDevice, beside other: SimulatedDevice) {
+  func assignCarriers(to device: SimulatedDevice, like other: SimulatedDevice) {
     device.network = other.network
     device.carriers = other.carriers
   }

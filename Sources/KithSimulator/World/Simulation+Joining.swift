@@ -19,7 +19,7 @@ extension Simulation {
     _ = roster.learn(all: records)
     let device = add(keys, SimulatedDisk(Founder.snapshot(roster)), opened: [])
     device.inviter = inviter.keys.id
-    place(device, beside: inviter)
+    assignCarriers(to: device, like: inviter)
     writeLocally(on: device)
     let sessions = connect(device, with: inviter)
     device.join = SimulatedDevice.Join(inviter: inviter.number, session: sessions.joiner)

@@ -198,7 +198,7 @@ extension Simulation {
   func awaitDrain(on session: SessionID, of device: SimulatedDevice) {
     guard let (number, end) = sessions[device.number]?[session] else { return }
     connections[number]?.pipes[end].isDrainAwaited = true
-    tally.count("waits for room")
+    tally.count("waits for drain")
     fill(number, end)
   }
 

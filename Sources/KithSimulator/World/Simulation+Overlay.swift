@@ -42,11 +42,11 @@ extension Simulation {
 
   private func overlayPeers(of device: SimulatedDevice) -> [SessionID: OverlayPlan.Peer] {
     var peers: [SessionID: OverlayPlan.Peer] = [:]
-    for (session, place) in sessions[device.number] ?? [:] {
-      guard let connection = connections[place.connection], connection.isOpen else { continue }
+    for (session, endpoint) in sessions[device.number] ?? [:] {
+      guard let connection = connections[endpoint.connection], connection.isOpen else { continue }
       peers[session] = OverlayPlan.Peer(
-        device: devices[connection.pipes[place.end].to].keys.id,
-        origin: place.end == 0 ? .drawn : .accepted, openedAt: connection.openedAt / 1_000)
+        device: devices[connection.pipes[endpoint.end].to].keys.id,
+        origin: endpoint.end == 0 ? .drawn : .accepted, openedAt: connection.openedAt / 1_000)
     }
     return peers
   }

@@ -242,7 +242,7 @@ extension Simulation {
         return try fail(device, error)
       }
       let life = device.life
-      try act(on: round.early, device)
+      try act(on: round.beforeCommit, device)
       guard device.life == life else { return }
       device.writing = round.mutations
       guard !device.writing.isEmpty else { return try end(round, on: device) }
@@ -263,10 +263,10 @@ extension Simulation {
     try checkClock(device.writing, on: device)
     device.writing = []
     device.hasSentUnsynced = round.sendsEarly(of: device.keys.id)
-    tally.count("messages sent early", round.written.count)
-    try act(on: round.written[...], device)
+    tally.count("messages sent early", round.pushes.count)
+    try act(on: round.pushes[...], device)
     guard device.life == life else { return }
-    device.syncEnd = round.written.isEmpty ? .succeeds : drawSyncEnd()
+    device.syncEnd = round.pushes.isEmpty ? .succeeds : drawSyncEnd()
     let isSlow =
       device.syncEnd != .succeeds || Int.random(in: 0..<100, using: &diskChance) == 0
     let slow: UInt64 = isSlow ? 40 : 1
@@ -300,7 +300,7 @@ extension Simulation {
 
   private func end(_ round: Round, on device: SimulatedDevice) throws(Violation) {
     let life = device.life
-    try act(on: round.late, device)
+    try act(on: round.afterCommit, device)
     guard device.life == life, let aftermath = device.shell?.committed() else { return }
     if aftermath.healthChange == .recovered { tally.count("disks that recovered") }
     try tell(aftermath.settled, on: device)

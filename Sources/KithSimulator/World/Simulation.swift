@@ -70,7 +70,7 @@ package final class Simulation {
     for (number, member) in founder.members.enumerated() {
       let device = add(
         member.keys, SimulatedDisk(member.snapshot), opened: number == 0 ? stores : [])
-      place(device, as: number)
+      assignCarriers(to: device, number: number)
     }
     for device in devices {
       device.targets = targets(of: device.number)

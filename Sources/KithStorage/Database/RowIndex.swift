@@ -15,7 +15,7 @@ struct RowIndex {
   subscript(key: RowKey) -> Int64? { ids[Blake2b.digest128(key.bytes)] }
 
   /// Takes the next row id at the end of a table.
-  mutating func takeID(in table: RowTable) -> Int64 {
+  mutating func nextID(in table: RowTable) -> Int64 {
     last[table, default: 0] += 1
     return last[table, default: 0]
   }

@@ -29,7 +29,7 @@ struct RowReader {
     for table in [RowTable.own, .shared, .spare] {
       try statements.readAll(of: table) { (id, sealed) throws(StorageError) in
         try note(id, in: table)
-        guard let row = seal.open(sealed), take(row, id) else { return try leaveOut(id, table) }
+        guard let row = seal.open(sealed), add(row, id) else { return try leaveOut(id, table) }
       }
     }
     if lacksCommits { noteLoss(rows: 0) }
@@ -57,7 +57,7 @@ struct RowReader {
       let copies = [RowTable.vital, .vitalCopy].map { table -> (table: RowTable, row: SealedRow?) in
         (table, sealed[table]?[id].flatMap { seal.open($0) })
       }
-      guard let sound = copies.first(where: { $0.row != nil }), let row = sound.row, take(row, id)
+      guard let sound = copies.first(where: { $0.row != nil }), let row = sound.row, add(row, id)
       else {
         damaged = damaged ?? id
         continue
@@ -101,7 +101,7 @@ struct RowReader {
   }
 
   /// Returns false if the key has a row already.
-  private mutating func take(_ row: SealedRow, _ id: Int64) -> Bool {
+  private mutating func add(_ row: SealedRow, _ id: Int64) -> Bool {
     hasOpened = true
     let name = Blake2b.digest128(row.key.bytes)
     guard index.ids[name] == nil else { return false }

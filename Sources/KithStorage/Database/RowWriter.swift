@@ -56,7 +56,7 @@ struct RowWriter {
     for position in writes {
       guard case .put(let key, let bytes) = changes[position].mutation else { continue }
       let (table, name) = (key.table, changes[position].name)
-      let id = index.ids[name] ?? free[table]?.popLast() ?? index.takeID(in: table)
+      let id = index.ids[name] ?? free[table]?.popLast() ?? index.nextID(in: table)
       let sealed = seal.seal(
         bytes, as: changes[position].bytes, index.stamp,
         nonce: BoxNonce(prefix: prefix, index: UInt32(position)))

@@ -352,10 +352,10 @@ final class VirtualNetwork: Sendable {
       let next = max(times.min() ?? end, current)
       guard next < end else { break }
       now.store(max(next, current + 1_000), ordering: .relaxed)
-      keepTime()
+      tick()
     }
     now.store(max(end, now.load(ordering: .relaxed)), ordering: .relaxed)
-    keepTime()
+    tick()
   }
 
   /// If all devices have rested for a minute, lets as much time pass at once as they have rested, as if
@@ -379,7 +379,7 @@ final class VirtualNetwork: Sendable {
       return state.rest.wokeAt
     }
     now.store(wake, ordering: .relaxed)
-    keepTime()
+    tick()
   }
 
   private func isResting() -> Bool {
@@ -395,9 +395,9 @@ final class VirtualNetwork: Sendable {
     }
   }
 
-  private func keepTime() {
+  private func tick() {
     deliver()
-    for number in 0..<count { host(number).device.keepTime() }
+    for number in 0..<count { host(number).device.tick() }
     deliver()
   }
 }

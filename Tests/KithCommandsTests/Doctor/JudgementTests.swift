@@ -202,7 +202,7 @@ struct JudgementTests {
   @Test func `a host without an address is a problem, unless its node needs none`() throws {
     func interface(_ name: String, hasCarrier: Bool = true) -> LinkInterface {
       LinkInterface(
-        index: 2, name: name, isLoopback: false, hasCarrier: hasCarrier, takesMulticast: true)
+        index: 2, name: name, isLoopback: false, hasCarrier: hasCarrier, supportsMulticast: true)
     }
     let check = NetworkCheck()
     let stopped = target(.none)

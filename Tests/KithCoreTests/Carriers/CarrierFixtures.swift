@@ -67,7 +67,7 @@ struct CarrierFixture {
   func known(
     _ body: ObjectBody, without: Set<StoreIdentifier> = [], seenSince: UInt64? = 0
   ) -> KnownObject {
-    KnownObject(state: .taken(body, without: without), bytes: 4_096, seenSince: seenSince)
+    KnownObject(state: .applied(body, without: without), bytes: 4_096, seenSince: seenSince)
   }
 
   func object(_ state: KnownObject.State = .unread, bytes: Int = 4_096) -> KnownObject {

@@ -48,7 +48,7 @@ struct CarrierTests {
     let answers: [(name: String, isTaken: (inout Carrier) -> Bool)] = [
       ("gets", { !$0.nextGets(reader).isEmpty }),
       ("got", { $0.awaits(name) && $0.got(name, reader, nil) }),
-      ("takes", { if case .object = $0.nextOpened(reader) { true } else { false } }),
+      ("takes", { if case .object = $0.nextApplicable(reader) { true } else { false } }),
       ("puts", { put(&$0) != nil }), ("stored", { $0.stored(last, bytes: 1) }),
       ("deleted", { $0.deleted() != nil }),
     ]
@@ -57,7 +57,7 @@ struct CarrierTests {
       ({ _ = $0.listed([name: 4_096], fixture.carrierKeys, reader) }, ["gets"]),
       ({ _ = $0.nextGets(reader) }, ["got"]),
       ({ _ = $0.got(name, reader, .opened(fixture.body(through: [:]), [])) }, ["takes"]),
-      ({ while case .object = $0.nextOpened(reader) {} }, []),
+      ({ while case .object = $0.nextApplicable(reader) {} }, []),
       ({ $0.objects[name] = fixture.object(.unreadable(since: 0)) }, ["gets"]),
       ({ _ = $0.firstDeletions(reader) }, ["deleted"]),
       ({ $0.put([], fixture.author(reader)) }, ["puts"]),
@@ -86,7 +86,7 @@ struct CarrierTests {
     let body = fixture.body(through: [:])
     let cases: [(KnownObject.State, isWanted: Bool)] = [
       (.unread, true), (.unreadable(since: now), true), (.foreign(isDue: true), true),
-      (.taken(body, without: []), false),
+      (.applied(body, without: []), false),
     ]
     for (state, isWanted) in cases {
       var carrier = listed([name], [fixture.object(state)])
@@ -99,7 +99,7 @@ struct CarrierTests {
     let names = names(2)
     let body = fixture.body(through: [:])
     let states: [KnownObject.State] = [
-      .foreign(isDue: false), .taken(body, without: [fixture.store]),
+      .foreign(isDue: false), .applied(body, without: [fixture.store]),
     ]
     // A new process reads them again, too.
     var carrier = listed(names, states.map { fixture.object($0) })
@@ -122,13 +122,13 @@ struct CarrierTests {
     var carrier = listed([name], [fixture.object()])
     _ = carrier.nextGets(reader())
     _ = carrier.got(name, reader(), .opened(fixture.body(through: [mine: 3]), []))
-    _ = carrier.nextOpened(other)
-    guard case .part(_, let part, _, _) = carrier.nextOpened(other) else {
+    _ = carrier.nextApplicable(other)
+    guard case .part(_, let part, _, _) = carrier.nextApplicable(other) else {
       Issue.record("no part is ready")
       return
     }
     carrier.noteApplied(part, of: name, isWhole: false, other)
-    _ = carrier.nextOpened(other)
+    _ = carrier.nextApplicable(other)
     #expect(carrier.waiting.isEmpty)
     carrier.begin()
     _ = carrier.listed(carrier.objects.known.mapValues(\.bytes), fixture.carrierKeys, reader())
@@ -149,18 +149,18 @@ struct CarrierTests {
       _ = carrier.listed([name: 100], fixture.carrierKeys, reader)
       if carrier.nextGets(reader) == [name] {
         _ = carrier.got(name, reader, .opened(body, []))
-        _ = carrier.nextOpened(reader)
+        _ = carrier.nextApplicable(reader)
       }
     }
     turn(before)
-    guard case .part(_, let part, _, _) = carrier.nextOpened(before) else {
+    guard case .part(_, let part, _, _) = carrier.nextApplicable(before) else {
       Issue.record("no part is ready")
       return
     }
     carrier.noteApplied(part, of: name, isWhole: false, before)
     let after = fixture.reader([mine: 3], at: now, empty: [other])
     turn(after)
-    guard case .part(_, let again, _, _) = carrier.nextOpened(after) else {
+    guard case .part(_, let again, _, _) = carrier.nextApplicable(after) else {
       Issue.record("the part is still left out")
       return
     }
@@ -254,22 +254,22 @@ struct CarrierTests {
     var (carrier, reader) = (listed([name], [fixture.object()]), reader())
     _ = carrier.nextGets(reader)
     _ = carrier.got(name, reader, .opened(body, []))
-    guard case .object = carrier.nextOpened(reader) else { return #expect(Bool(false)) }
-    guard case .part(_, let part, _, _) = carrier.nextOpened(reader) else {
+    guard case .object = carrier.nextApplicable(reader) else { return #expect(Bool(false)) }
+    guard case .part(_, let part, _, _) = carrier.nextApplicable(reader) else {
       return #expect(Bool(false))
     }
     #expect(part.store == TestWorld.store)
     carrier.noteApplied(part, of: name, isWhole: true, reader)
-    if case .none = carrier.nextOpened(reader) {} else { #expect(Bool(false)) }
+    if case .none = carrier.nextApplicable(reader) {} else { #expect(Bool(false)) }
     #expect(carrier.nextGets(reader).isEmpty && carrier.waiting[name] != nil)
     #expect(carrier.objects[name]?.state == .unread)
     reader.stores[fixture.store]?.vector[theirs] = 9
-    guard case .part(_, let last, _, _) = carrier.nextOpened(reader) else {
+    guard case .part(_, let last, _, _) = carrier.nextApplicable(reader) else {
       return #expect(Bool(false))
     }
     carrier.noteApplied(last, of: name, isWhole: false, reader)
-    if case .none = carrier.nextOpened(reader) {} else { #expect(Bool(false)) }
-    #expect(carrier.objects[name]?.state == .taken(body, without: [fixture.store]))
+    if case .none = carrier.nextApplicable(reader) {} else { #expect(Bool(false)) }
+    #expect(carrier.objects[name]?.state == .applied(body, without: [fixture.store]))
   }
 
   @Test func `an object waits for its pieces, and lacks what they lack`() {
@@ -284,9 +284,11 @@ struct CarrierTests {
       _ = carrier.nextGets(reader())
       _ = carrier.got(names[0], reader(), .opened(head, []))
       carrier.objects[names[1]] = known
-      _ = carrier.nextOpened(reader())
+      _ = carrier.nextApplicable(reader())
       var found: Bool?
-      if case .part(_, _, _, let isComplete) = carrier.nextOpened(reader()) { found = isComplete }
+      if case .part(_, _, _, let isComplete) = carrier.nextApplicable(reader()) {
+        found = isComplete
+      }
       #expect(found == isComplete)
     }
   }
@@ -309,7 +311,7 @@ struct CarrierTests {
     for (name, content) in zip(names, contents) { _ = carrier.got(name, reader, content) }
     var taken: [ObjectName] = []
     while true {
-      let next = carrier.nextOpened(reader)
+      let next = carrier.nextApplicable(reader)
       if case .none = next { break }
       guard case .part(let name, let part, _, _) = next else { continue }
       taken.append(name)
@@ -323,8 +325,8 @@ struct CarrierTests {
     let states = names.map { carrier.objects[$0]?.state }
     #expect(
       states == [
-        .taken(bounded[0], without: []), .taken(bounded[1], without: []),
-        .taken(void, without: []), .unread, .foreign(isDue: false), .unread,
+        .applied(bounded[0], without: []), .applied(bounded[1], without: []),
+        .applied(void, without: []), .unread, .foreign(isDue: false), .unread,
         .unreadable(since: now), .unreadable(since: 5),
       ])
     #expect(Array(carrier.waiting.keys) == [names[3]])
@@ -338,7 +340,7 @@ struct CarrierTests {
     #expect(carrier.nextGets(reader()).count == 5)
     let body = fixture.body(above: [theirs: 9], through: [theirs: 12])
     for name in names { _ = carrier.got(name, reader(), .opened(body, [])) }
-    _ = carrier.nextOpened(reader())
+    _ = carrier.nextApplicable(reader())
     switch turn {
     case "fails": carrier.fail(retryAfter: nil, at: now)
     case "begins anew": carrier.attach(shortestMilliseconds: 5_000, at: now)
@@ -397,7 +399,7 @@ struct CarrierTests {
 
   private func apply(_ carrier: inout Carrier, _ reader: CarrierReader) {
     while true {
-      switch carrier.nextOpened(reader) {
+      switch carrier.nextApplicable(reader) {
       case .none: return
       case .object: break
       case .part(let name, let part, _, _):
@@ -460,13 +462,14 @@ struct CarrierTests {
     for (name, above, digest, change, opens) in cases {
       var body = fixture.body(above: above, through: [mine: 4], digest: digest)
       change(&body)
-      let outcome = reader().open(body.parts[0], of: body, messages, within: bounds)
+      let outcome = reader().batch(of: body.parts[0], in: body, messages, within: bounds)
       #expect(words(outcome) == opens, "\(name)")
     }
     let body = fixture.body(above: [mine: 3], through: [mine: 4])
-    #expect(words(reader().open(body.parts[0], of: body, [], within: bounds)) == "[], covers 1")
-    let incomplete = reader().open(
-      body.parts[0], of: body, messages, within: bounds, isComplete: false)
+    #expect(
+      words(reader().batch(of: body.parts[0], in: body, [], within: bounds)) == "[], covers 1")
+    let incomplete = reader().batch(
+      of: body.parts[0], in: body, messages, within: bounds, isComplete: false)
     #expect(words(incomplete) == "[4], covers 0")
   }
 
@@ -485,7 +488,7 @@ struct CarrierTests {
     let body = fixture.body(above: [mine: 2], through: [mine: 4])
     func open(_ count: Int) -> String {
       let messages = Array(repeating: message, count: count)
-      return words(reader().open(body.parts[0], of: body, messages, within: bounds))
+      return words(reader().batch(of: body.parts[0], in: body, messages, within: bounds))
     }
     #expect(open(Limits.batchBytes / message.size) != "disorder")
     #expect(open(Limits.batchBytes / message.size + 1) == "disorder")

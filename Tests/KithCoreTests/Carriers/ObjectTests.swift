@@ -228,7 +228,7 @@ struct DepositTests {
     let noted = [fixture.carrierKeys, fixture.carrierKeys].map { _ in
       deposit.stored(object.name, bytes: 5_000)
     }
-    #expect(noted == [KnownObject(state: .taken(object.body, without: []), bytes: 5_000), nil])
+    #expect(noted == [KnownObject(state: .applied(object.body, without: []), bytes: 5_000), nil])
   }
 
   /// It tells its author's whole vector, of which readers note no more either.

@@ -77,7 +77,8 @@ import Testing
         wallMilliseconds: UInt64(Self.now + wanted.own), monotonicMilliseconds: 7_000_000))
     keeper.set(isSynchronised: wanted.isSynchronised, hasHardware: wanted.hasHardware)
     for (number, other) in wanted.others.enumerated() {
-      keeper.note(claim(other.error, other.isSynchronised), of: device(number), isHandshake: true)
+      keeper.note(
+        memberTime(other.error, other.isSynchronised), of: device(number), isHandshake: true)
     }
     #expect(
       Int64(keeper.now.wallMilliseconds) - Self.now == wanted.used, "\(wanted.name)")
@@ -89,7 +90,7 @@ import Testing
     // A board that starts in 1970 follows a liar to 2199, but not to generation 255.
     keeper.update(at: Instant(wallMilliseconds: 1_000, monotonicMilliseconds: 7_000_000))
     keeper.set(isSynchronised: false, hasHardware: false)
-    keeper.note(claim(170 * Self.year, true), of: device(0), isHandshake: true)
+    keeper.note(memberTime(170 * Self.year, true), of: device(0), isHandshake: true)
     #expect(keeper.followed == device(0))
     let hears = keeper.follow(generation: 255)
     #expect(!hears && keeper.generationLimit < 30)
@@ -133,8 +134,8 @@ import Testing
     }
   }
 
-  private func claim(_ error: Int64, _ isSynchronised: Bool) -> TimeKeeper.Claim {
-    TimeKeeper.Claim(
+  private func memberTime(_ error: Int64, _ isSynchronised: Bool) -> TimeKeeper.MemberTime {
+    TimeKeeper.MemberTime(
       aheadOfMonotonic: Self.now + error - 7_000_000, isSynchronised: isSynchronised,
       foundAt: 7_000_000, receivedAt: 7_000_000)
   }
@@ -164,7 +165,7 @@ import Testing
 
   @Test func `a time told an hour ago does not count`() {
     var keeper = keeper(own: Self.hour)
-    keeper.note(claim(0, true), of: device(0), isHandshake: true)
+    keeper.note(memberTime(0, true), of: device(0), isHandshake: true)
     #expect(keeper.followed == device(0))
     keeper.update(
       at: Instant(
@@ -176,11 +177,11 @@ import Testing
   /// A message that was minutes on its way says nothing of a clock that is right.
   @Test func `an earlier time in a session does not replace a later one at once`() {
     var keeper = keeper(own: Self.hour)
-    keeper.note(claim(0, true), of: device(0), isHandshake: true)
-    keeper.note(claim(-120_000, true), of: device(0), isHandshake: false)
+    keeper.note(memberTime(0, true), of: device(0), isHandshake: true)
+    keeper.note(memberTime(-120_000, true), of: device(0), isHandshake: false)
     #expect(Int64(keeper.now.wallMilliseconds) == Self.now)
-    var late = claim(-120_000, true)
-    late.foundAt += Limits.latestClaimMilliseconds
+    var late = memberTime(-120_000, true)
+    late.foundAt += Limits.latestMemberTimeMilliseconds
     keeper.note(late, of: device(0), isHandshake: false)
     #expect(Int64(keeper.now.wallMilliseconds) == Self.now - 120_000)
   }
@@ -203,14 +204,14 @@ import Testing
   @Test func `a clock that is years ahead takes no late generation over`() {
     var keeper = keeper(own: 28 * Self.year, isSynchronised: true)
     #expect(keeper.generationLimit == 255)
-    keeper.note(claim(28 * Self.year, true), of: device(0), isHandshake: true)
-    keeper.note(claim(0, false), of: device(1), isHandshake: true)
+    keeper.note(memberTime(28 * Self.year, true), of: device(0), isHandshake: true)
+    keeper.note(memberTime(0, false), of: device(1), isHandshake: true)
     #expect(keeper.generationLimit == 20)
     let hears = keeper.follow(generation: 255)
     #expect(!hears)
     #expect(keeper.wait(for: HybridTime(generation: 255, milliseconds: 0)) == .max)
     // A time that cannot be says nothing, and neither does one that is later than its own.
-    keeper.note(claim(-30 * Self.year, true), of: device(1), isHandshake: true)
+    keeper.note(memberTime(-30 * Self.year, true), of: device(1), isHandshake: true)
     #expect(keeper.generationLimit == 255)
   }
 
@@ -285,8 +286,8 @@ import Testing
     return keeper
   }
 
-  private func claim(_ wall: Int64, isSynchronised: Bool = false) -> TimeKeeper.Claim {
-    TimeKeeper.Claim(
+  private func memberTime(_ wall: Int64, isSynchronised: Bool = false) -> TimeKeeper.MemberTime {
+    TimeKeeper.MemberTime(
       aheadOfMonotonic: wall - 5_000, isSynchronised: isSynchronised, foundAt: 5_000,
       receivedAt: 5_000)
   }
@@ -300,16 +301,16 @@ import Testing
   func `clocks agree within the limit, and one behind ours always but in a handshake`(
     offset: Int64, agrees: Bool, agreesInHandshake: Bool
   ) {
-    let (keeper, claim) = (keeper(), claim(Self.now + offset))
-    #expect(keeper.offset(of: claim) == offset)
-    #expect(keeper.agrees(with: claim, isHandshake: false) == agrees)
-    #expect(keeper.agrees(with: claim, isHandshake: true) == agreesInHandshake)
+    let (keeper, memberTime) = (keeper(), memberTime(Self.now + offset))
+    #expect(keeper.offset(of: memberTime) == offset)
+    #expect(keeper.agrees(with: memberTime, isHandshake: false) == agrees)
+    #expect(keeper.agrees(with: memberTime, isHandshake: true) == agreesInHandshake)
   }
 
   @Test func `an impossible clock differs from none`() {
     let wrong = Int64(Limits.lastWallMilliseconds) + 1
-    #expect(keeper().agrees(with: claim(wrong), isHandshake: true))
-    #expect(keeper(at: 1_000).agrees(with: claim(Self.now), isHandshake: true))
+    #expect(keeper().agrees(with: memberTime(wrong), isHandshake: true))
+    #expect(keeper(at: 1_000).agrees(with: memberTime(Self.now), isHandshake: true))
   }
 
   @Test(
@@ -326,7 +327,7 @@ import Testing
   @Test func `of two synchronised clocks the nearer is followed`() {
     var keeper = keeper()
     keeper.note(
-      claim(Self.now + 60_000, isSynchronised: true), of: deviceKeys(2).id, isHandshake: true)
+      memberTime(Self.now + 60_000, isSynchronised: true), of: deviceKeys(2).id, isHandshake: true)
     #expect(keeper.outcome(isTheirsSynchronised: true) == .anotherIsNearer)
   }
 

@@ -52,7 +52,7 @@ extension CoverageSuite {
 
   /// Has it cover a chain through a sequence.
   func cover(_ sequence: UInt64, _ coverage: inout Coverage) {
-    coverage.noteRise(of: store, at: 0)
+    coverage.noteChange(of: store, at: 0)
     coverage.look(at: [store]) { _ in own(sequence) }
   }
 }

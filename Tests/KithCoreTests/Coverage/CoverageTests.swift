@@ -230,7 +230,7 @@ import Testing
     #expect(look(3 * patience, [keys[1].id]) == [keys[2].id])
     #expect(receive([word(1, by: 2, process: 5, number: 1)], &coverage))
     #expect(look(4 * patience, [keys[1].id]) == [])
-    coverage.noteRise(of: store, at: 5 * patience)
+    coverage.noteChange(of: store, at: 5 * patience)
     #expect(look(5 * patience) == nil, "not old yet")
   }
 }

@@ -31,7 +31,7 @@ import Testing
         }
         guard let due = net.devices[index].dueAt, due <= now else { continue }
         let outbound = net.devices[index].passOnWords(
-          at: instant(now, wall: now), isOpen: { _ in true }, stores: [store], own: { _ in own(9) }
+          at: instant(now, wall: now), canSend: { _ in true }, stores: [store], own: { _ in own(9) }
         ).outbound
         for telling in outbound where telling.session != net.lost {
           deliver(telling, from: index, &net, now)
@@ -83,17 +83,17 @@ import Testing
   @Test func `a session that is full gets its words later`() {
     var coverage = coverage(of: 0, among: 2)
     coverage.begin(session, with: keys[1].id, process: 5, isMember: true)
-    func told(isOpen: Bool) -> Int {
+    func told(canSend: Bool) -> Int {
       coverage.setTime(at: 0, jitter: 0)
       return coverage.passOnWords(
-        at: instant(1_000), isOpen: { _ in isOpen }, stores: [store], own: { _ in own(9) }
+        at: instant(1_000), canSend: { _ in canSend }, stores: [store], own: { _ in own(9) }
       ).outbound.count
     }
-    #expect(told(isOpen: false) == 0)
+    #expect(told(canSend: false) == 0)
     #expect(coverage.needsTime(at: 1_000))
-    #expect(told(isOpen: true) == 1)
+    #expect(told(canSend: true) == 1)
     #expect(!coverage.needsTime(at: 1_000))
-    #expect(told(isOpen: true) == 0)
+    #expect(told(canSend: true) == 0)
   }
 
   @Test func `a peer that lost words is sent all again, unless some are under way`() {
@@ -132,7 +132,7 @@ import Testing
       coverage.begin(session, with: keys[1].id, process: process, isMember: true)
       coverage.setTime(at: 0, jitter: 0)
       let told = coverage.passOnWords(
-        at: instant(1_000), isOpen: { $0 == session }, stores: [store], own: { _ in own(9) }
+        at: instant(1_000), canSend: { $0 == session }, stores: [store], own: { _ in own(9) }
       ).outbound.flatMap(\.words).flatMap(\.said).map(\.device)
       #expect(Set(told) == Set(wanted.map { keys[$0].id.shortName }))
     }

@@ -121,20 +121,20 @@ struct BeaconMaker {
     let ourselves = deviceKeys(1)
     let peer = deviceKeys(2)
     var members: Set<DeviceID>
-    var openEpochs: [EpochKeys]
+    var epochKeys: [EpochKeys]
     var now: UInt64 = 1_000_000
 
     init() throws {
       maker = try BeaconMaker()
       judge = BeaconJudge(account: maker.account, device: ourselves.id)
       members = [ourselves.id, peer.id]
-      openEpochs = [maker.epochs[0]]
+      epochKeys = [maker.epochs[0]]
     }
 
     mutating func hear(_ datagram: [UInt8], from source: String = "192.0.2.2")
       -> BeaconJudge.Verdict
     {
-      judge.judge(datagram, from: source, epochs: openEpochs, at: now) { members.contains($0) }
+      judge.judge(datagram, from: source, epochs: epochKeys, at: now) { members.contains($0) }
     }
 
     mutating func sealed(
@@ -221,16 +221,16 @@ struct BeaconMaker {
 
   @Test func `older epochs are tried too, so many of them`() throws {
     var listener = try Listener()
-    listener.openEpochs = listener.maker.epochs
+    listener.epochKeys = listener.maker.epochs
     #expect(Self.isFound(listener.hear(listener.sealed(1, epoch: 7)), isNew: true))
     #expect(listener.hear(listener.sealed(2, epoch: 8)) == .strange)
-    listener.openEpochs = []
+    listener.epochKeys = []
     #expect(listener.hear(listener.sealed(2, epoch: 0)) == .strange)
   }
 
   @Test func `a flood costs so much and no more`() throws {
     var listener = try Listener()
-    listener.openEpochs = Array(listener.maker.epochs.prefix(2))
+    listener.epochKeys = Array(listener.maker.epochs.prefix(2))
     let noise = [UInt8](repeating: 7, count: 160)
     var looked = 0
     while listener.hear(noise) == .strange { looked += 1 }
@@ -280,7 +280,7 @@ struct BeaconMaker {
       (2, 1_600, true), (1, 0, false), (4, .max, true), (1, .max, false),
     ]
     for (count, moment, isGiven) in takes {
-      let given = bucket.take(count, at: moment)
+      let given = bucket.spend(count, at: moment)
       #expect(given == isGiven, "\(count) at \(moment)")
     }
   }

@@ -32,17 +32,17 @@ import Testing
       ([10], true, [true], false),
     ] as [([Int], Bool, [Bool], Bool)])
   func `after many bytes, or a piece, the network is asked for room`(
-    sent: [Int], isUnfinished: Bool, asks: [Bool], takesMore: Bool
+    sent: [Int], isUnfinished: Bool, asks: [Bool], canSend: Bool
   ) {
     var flow = Flow()
     let asked = sent.map { flow.sent($0, isUnfinished: isUnfinished) }
     #expect(asked == asks)
-    #expect(flow.takesMore == takesMore)
+    #expect(flow.canSend == canSend)
     flow.noteDrained()
-    #expect(flow.takesMore)
+    #expect(flow.canSend)
     flow.set(isWritable: false)
     flow.noteDrained()
-    #expect(!flow.takesMore)
+    #expect(!flow.canSend)
   }
 
   @Test(arguments: [true, false]) func `a large batch is read from storage`(isLarge: Bool) {

@@ -79,7 +79,7 @@ import Testing
     let fixture = try Fixture()
     let checked = fixture.records.map { CheckedRecord($0, account: fixture.account) }
     var link = Link(to: LinkFixture.peer(), at: LinkFixture.instant())
-    link.keep(proof: checked)
+    link.setProof(checked)
     var times = 0
     while case .stranger(let proof) = link.receive(checked) {
       #expect(proof.map(\.record) == fixture.records)

@@ -154,7 +154,7 @@ struct KeyringTests {
     var mine = Keyring()
     var newest: [EpochID] = []
     // A roster keeps fewer epochs than a keyring: the keyring fills up if rosters change.
-    for _ in 0...MembershipLimits.openEpochs / 100 {
+    for _ in 0...MembershipLimits.epochKeys / 100 {
       var records = fixture.records
       newest = []
       for _ in 0..<100 {
@@ -170,7 +170,7 @@ struct KeyringTests {
       for _ in 0..<2 { mine.refresh(from: fixture.roster(records), keys: fixture.creator) }
     }
     #expect(newest.allSatisfy { mine[$0] != nil })
-    #expect(mine.newestFirst.count <= MembershipLimits.openEpochs)
+    #expect(mine.newestFirst.count <= MembershipLimits.epochKeys)
   }
 
   @Test mutating func authorAndReaderShareAKey() throws {

@@ -9,7 +9,7 @@ struct SnapshotTests {
     let name = try #require(StoreIdentifier("com.example.test"))
     var store = StoredStore(policy: .maximum)
     store.adopted = HybridTime(milliseconds: 3)
-    store.isOpened = true
+    store.isUsedHere = true
     let chain = ChainID(device: device, incarnation: Incarnation(rawValue: 1))
     store.vector = [chain: 4]
     store.lost = [chain: 5]

@@ -66,9 +66,9 @@ import Testing
     #expect(world.devices[1].replica.stores[last]?.log.vector[chain] ?? 0 < 5)
     // A program opens a store, and the device remembers that.
     world.perform(.open(last, .maximum), on: 1)
-    #expect(world.devices[1].disk.stores[last]?.isOpened == true)
+    #expect(world.devices[1].disk.stores[last]?.isUsedHere == true)
     try world.restart(1)
-    #expect(world.devices[1].replica.stores[last]?.isOpened == true)
+    #expect(world.devices[1].replica.stores[last]?.isUsedHere == true)
   }
 
   @Test func `devices that a member certified filled a node each with a budget of its own`() throws
@@ -115,16 +115,16 @@ import Testing
 
 /// How many bytes of one author a store may hold, and an unfinished batch may bring.
 @Suite struct AuthorRoomTests {
-  private typealias Held = (isOpened: Bool, by: ChainID, bytes: Int)
+  private typealias Held = (isUsedHere: Bool, by: ChainID, bytes: Int)
   private let mib = 1 << 20
 
   /// A store that keeps so many bytes; their boxes take no memory.
   private func store(
-    _ number: Int, _ policy: Policy, isOpened: Bool, keeping held: [Held] = []
+    _ number: Int, _ policy: Policy, isUsedHere: Bool, keeping held: [Held] = []
   ) throws -> StoreReplica {
     let identifier = try #require(StoreIdentifier("com.example.Store\(number)"))
     var store = StoreReplica(identifier: identifier, policy: policy)
-    store.isOpened = isOpened
+    store.isUsedHere = isUsedHere
     for each in held {
       let changeSet = unsigned(1, of: each.by, boxes: [])
       store.log.insert(changeSet)
@@ -139,7 +139,7 @@ import Testing
   /// a floor of 256 KiB. A store of the standard policy has 10 MiB.
   @Test func `the room is what the tightest limit leaves`() throws {
     let (own, author, other) = (chain(1), chain(2), chain(3))
-    let cases: [(String, Policy, isOpened: Bool, here: [Held], beside: [Held], capacity: Int)] = [
+    let cases: [(String, Policy, isUsedHere: Bool, here: [Held], beside: [Held], capacity: Int)] = [
       ("nothing is kept", .maximum, true, [], [], 56 * mib),
       ("the store's policy", .standard, true, [], [], 10 * mib),
       ("unopened", .maximum, false, [], [], 16 * mib),
@@ -155,11 +155,11 @@ import Testing
       ("the floor", .maximum, true, [(true, other, 64 * mib)], [], mib / 4),
       ("half of it", .maximum, true, [(true, other, 64 * mib)], [(true, author, mib / 8)], mib / 8),
     ]
-    for (name, policy, isOpened, here, beside, capacity) in cases {
-      let kept = try store(0, policy, isOpened: isOpened, keeping: here)
+    for (name, policy, isUsedHere, here, beside, capacity) in cases {
+      let kept = try store(0, policy, isUsedHere: isUsedHere, keeping: here)
       var stores = [kept.identifier: kept]
       for held in beside {
-        let another = try store(1, .standard, isOpened: held.isOpened, keeping: [held])
+        let another = try store(1, .standard, isUsedHere: held.isUsedHere, keeping: [held])
         stores[another.identifier] = another
       }
       let budget = AuthorBudget(
@@ -173,7 +173,7 @@ import Testing
       (.standard, true, 10), (.standard, false, 10), (.maximum, true, 56), (.maximum, false, 16),
     ] as [(Policy, Bool, Int)])
   func `an unfinished batch has the room of its store, beside those of other sessions`(
-    policy: Policy, isOpened: Bool, mebibytes: Int
+    policy: Policy, isUsedHere: Bool, mebibytes: Int
   ) throws {
     var fixture = try LinkFixture()
     var replica = Replica(
@@ -186,7 +186,7 @@ import Testing
       replica.links[session] = LinkFixture.exchanging()
       _ = replica.links[session]?.receive(part, size: 1, within: fixture.bounds())
     }
-    let store = try store(0, policy, isOpened: isOpened)
+    let store = try store(0, policy, isUsedHere: isUsedHere)
     let bounds = (sessions + [nil]).map { replica.batchBounds(in: store, on: $0) }
     #expect(bounds.allSatisfy { $0.authorBytes == mebibytes * mib })
     let weights = sets.map(\.weight)

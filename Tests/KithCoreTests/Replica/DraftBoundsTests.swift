@@ -82,7 +82,7 @@ import Testing
     }
     let refusals = world.devices[2].replica.refusals(of: TestWorld.store)
     let bytes = try store(2, in: world).refusals.bytes
-    #expect(bytes <= policy.roomWithKeys(factor: Limits.refusalFactor))
+    #expect(bytes <= policy.capacityWithKeys(factor: Limits.refusalFactor))
     #expect(refusals.last?.operations == [set("mine", blob(600, 0x61 + 19))])
     #expect(refusals.map(\.number) == Array(21 - UInt64(refusals.count)...20))
     #expect((4..<20).contains(refusals.count))

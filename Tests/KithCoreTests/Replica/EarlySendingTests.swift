@@ -54,7 +54,7 @@ import Testing
     let durable = device.disk
     // The world checks that what is sent is on disk.
     try device.storage.commit(round.mutations)
-    for effect in round.written { world.carryOut(effect, on: 0) }
+    for effect in round.pushes { world.carryOut(effect, on: 0) }
     device.disk = durable
   }
 
@@ -62,7 +62,7 @@ import Testing
   private func end(_ round: Round, in world: TestWorld) throws {
     let device = world.devices[0]
     try device.storage.commit(round.mutations)
-    for effect in round.late { world.carryOut(effect, on: 0) }
+    for effect in round.afterCommit { world.carryOut(effect, on: 0) }
     _ = device.shell.committed()
   }
 
@@ -75,9 +75,9 @@ import Testing
   {
     let world = try world(seed: 1)
     let round = try round(of: [set("k", 1)], in: world)
-    #expect(round.written.count == 1)
+    #expect(round.pushes.count == 1)
     #expect(round.writes == [WriteID(rawValue: 900)], "the caller waits for the commit")
-    let later = round.late.compactMap { effect -> [UInt8]? in
+    let later = round.afterCommit.compactMap { effect -> [UInt8]? in
       if case .send(_, let bytes) = effect { bytes } else { nil }
     }
     #expect(!later.isEmpty, "the vector that covers it")
@@ -85,7 +85,7 @@ import Testing
       let message = try #require(InboundMessage(decoding: bytes, account: world.account))
       guard case .have = message.facts else { throw ShellFixture.full }
     }
-    for case .push(_, let bytes) in round.written {
+    for case .push(_, let bytes) in round.pushes {
       let message = try #require(InboundMessage(decoding: bytes, account: world.account))
       guard case .batch = message.facts else { throw ShellFixture.full }
     }
@@ -99,11 +99,11 @@ import Testing
     let world = try world(seed: 2, isMarked: false)
     #expect(world.devices[0].disk.earlySending == nil)
     let first = try round(of: [set("k", 1)], in: world)
-    #expect(first.written.isEmpty)
+    #expect(first.pushes.isEmpty)
     #expect(first.mutations.contains { $0.key == .earlySending })
     try end(first, in: world)
     let second = try round(of: [set("k", 2)], number: 901, in: world)
-    #expect(second.written.count == 1)
+    #expect(second.pushes.count == 1)
     #expect(!second.mutations.contains { $0.key == .earlySending })
     try end(second, in: world)
   }
@@ -157,7 +157,7 @@ import Testing
       .write(WriteID(rawValue: 900), TestWorld.store, [set("k", 1)]), at: world.instant(of: 0))
     device.shell.close()
     let last = try flushed(in: world)
-    #expect(last.written.isEmpty)
+    #expect(last.pushes.isEmpty)
     try end(last, in: world)
     #expect(device.disk.earlySending == nil)
     // A closed shell takes no input.
@@ -220,7 +220,7 @@ import Testing
     // A draft of a commit under way is old too: its round is not done.
     world.disconnectAll()
     let under = try round(of: [set("under way", 1)], in: world)
-    #expect(under.written.isEmpty)
+    #expect(under.pushes.isEmpty)
     #expect(device.replica.stores[TestWorld.store]?.drafts.hasStored == true)
   }
 
@@ -231,11 +231,11 @@ import Testing
       .push(two, [0]), persist, .push(one, [1]), .send(two, [2]), .push(two, [3]), .push(one, [4]),
       .awaitDrain(one), .push(one, [5]),
     ])
-    #expect(Self.bytes(round.early) == [0])
-    #expect(Self.bytes(round.written) == [1, 4])
-    #expect(Self.bytes(round.late) == [2, 3, 5])
+    #expect(Self.bytes(round.beforeCommit) == [0])
+    #expect(Self.bytes(round.pushes) == [1, 4])
+    #expect(Self.bytes(round.afterCommit) == [2, 3, 5])
     // Without a commit there is nothing to wait for.
-    #expect(Self.bytes(Round([.push(one, [1])]).early) == [1])
+    #expect(Self.bytes(Round([.push(one, [1])]).beforeCommit) == [1])
   }
 
   private static func bytes(_ effects: some Sequence<Effect>) -> [UInt8] {
@@ -261,7 +261,7 @@ import Testing
       // Also if the change comes after the message.
       for mutations in [[Mutation.put(key, [1])], [.remove(key)]] {
         let round = Round([.persist([.remove(.clock)]), .push(session, [1]), .persist(mutations)])
-        #expect(round.written.isEmpty != isEarly, "\(key)")
+        #expect(round.pushes.isEmpty != isEarly, "\(key)")
       }
     }
   }
@@ -274,7 +274,7 @@ import Testing
       world.write([set("theirs", .integer(Int64(lead)))], on: 1)
       world.settle()
       let round = try round(of: [set("k", .integer(Int64(lead)))], number: UInt64(lead), in: world)
-      #expect(round.written.isEmpty != isEarly, "\(lead) ms ahead")
+      #expect(round.pushes.isEmpty != isEarly, "\(lead) ms ahead")
       try sendEarly(round, in: world)
       try end(round, in: world)
       world.settle()
@@ -289,7 +289,7 @@ import Testing
         .clockStatus(isSynchronised: true, hasHardware: hasHardware), at: world.instant(of: 0))
       let value = PropertyListValue.integer(Int64(number))
       let round = try round(of: [set("k", value)], number: 900 + UInt64(number), in: world)
-      #expect(round.written.isEmpty == !hasHardware)
+      #expect(round.pushes.isEmpty == !hasHardware)
       try sendEarly(round, in: world)
       try end(round, in: world)
       world.settle()
@@ -303,7 +303,7 @@ import Testing
       world.write([set("first of \(number)", 1)], on: 0)
       world.settle()
       let round = try round(of: [set("k", 1)], number: UInt64(1_000 + number), in: world)
-      early.append(!round.written.isEmpty)
+      early.append(!round.pushes.isEmpty)
       try sendEarly(round, in: world)
       try end(round, in: world)
       world.settle()
@@ -332,7 +332,7 @@ import Testing
       messages.first { if case .batch = $0.facts { true } else { false } })
     _ = device.shell.handle(.received(pipe.session, inbound), at: world.instant(of: 0))
     let round = try flushed(in: world)
-    #expect(round.written.count == 1)
+    #expect(round.pushes.count == 1)
     #expect(!round.mutations.contains { $0.key == .earlySending })
     // If its sync fails, nothing of this device was lost.
     #expect(round.sendsEarly(of: world.devices[1].keys.id))
@@ -344,6 +344,6 @@ import Testing
     let superseding = Round([
       .persist([.remove(.store(TestWorld.store, .changeSet(own)))]), .push(pipe.session, [1]),
     ])
-    #expect(superseding.written.count == 1 && !superseding.sendsEarly(of: device.keys.id))
+    #expect(superseding.pushes.count == 1 && !superseding.sendsEarly(of: device.keys.id))
   }
 }

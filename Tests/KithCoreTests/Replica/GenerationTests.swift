@@ -243,7 +243,7 @@ import Testing
       meet(0, 1, in: world)
       world.clockErrors = [:]
       // Until then they follow each other, for their own clocks are before their readings.
-      world.advance(milliseconds: Limits.claimMilliseconds)
+      world.advance(milliseconds: Limits.memberTimeMilliseconds)
       #expect(generation(0, in: world) == round)
       #expect(world.devices[0].replica.clockStatus.stampsAheadMilliseconds > Self.hour)
       world.perform(.acceptTime, on: 0)

@@ -15,7 +15,7 @@ import Testing
     _ = try fixture.nextRound()
     let failed = fixture.shell.failed(ShellFixture.full, at: fixture.now)
     #expect(failed.healthChange == .failed)
-    #expect(failed.settled == [] && fixture.shell.isOpen(lost), "not while the lost value shows")
+    #expect(failed.settled == [] && fixture.shell.isPending(lost), "not while the lost value shows")
     guard case .reload = fixture.next() else { throw ShellFixture.full }
     guard case .busy = fixture.next() else { throw ShellFixture.full }
     let reopened = try fixture.reopen()
@@ -39,7 +39,7 @@ import Testing
     #expect(fixture.shell.health.problem == ShellFixture.full)
     #expect(!fixture.shell.wantsFlush && fixture.shell.hasWork)
     let round = try fixture.nextRound()
-    #expect(round.early.isEmpty)
+    #expect(round.beforeCommit.isEmpty)
     #expect(round.mutations.contains { if case .put(.clock, _) = $0 { true } else { false } })
     let aftermath = fixture.shell.committed()
     #expect(aftermath.healthChange == .recovered)
@@ -103,7 +103,7 @@ import Testing
       .disconnected(session), .learn([]), .acceptLoss(TestWorld.store), .carrier(stays, .asked),
     ]
     for input in kept {
-      guard case .kept = fixture.shell.handle(input, at: fixture.now) else {
+      guard case .deferred = fixture.shell.handle(input, at: fixture.now) else {
         throw ShellFixture.full
       }
     }
@@ -117,7 +117,7 @@ import Testing
     fixture.drain()
     #expect(fixture.shell.health.problem == nil)
     #expect(fixture.shell.replica.usage(of: new) != nil)
-    #expect(try fixture.storage.load().stores[new]?.isOpened == true)
+    #expect(try fixture.storage.load().stores[new]?.isUsedHere == true)
     #expect(fixture.shell.clockStatus?.isSynchronised == true)
     #expect(try fixture.storage.load().keepsHistory == false)
     #expect(fixture.shell.replica.carrierIDs == [stays])
@@ -140,7 +140,7 @@ import Testing
       }
       fixture.drain()
       #expect(fixture.shell.health.problem == nil)
-      #expect(try fixture.storage.load().stores[new]?.isOpened == true, "commits: \(commits)")
+      #expect(try fixture.storage.load().stores[new]?.isUsedHere == true, "commits: \(commits)")
     }
   }
 

@@ -13,10 +13,10 @@ import Testing
     #expect(fixture.shell.hasWork && fixture.shell.wantsFlush)
     guard case .idle = fixture.shell.next(at: fixture.now) else { throw ShellFixture.full }
     let round = try fixture.nextRound()
-    #expect(round.early.isEmpty)
+    #expect(round.beforeCommit.isEmpty)
     #expect(
       round.mutations.contains { if case .put(.store(_, .draft), _) = $0 { true } else { false } })
-    #expect(fixture.shell.isBusy && fixture.shell.isOpen(write))
+    #expect(fixture.shell.isBusy && fixture.shell.isPending(write))
     guard case .busy = fixture.shell.next(at: fixture.now) else { throw ShellFixture.full }
     #expect(fixture.shell.takeResult(of: write) == nil)
     let aftermath = fixture.shell.committed()
@@ -55,8 +55,8 @@ import Testing
       effects.map {
         $0 == "p" ? .persist([.put(.clock, HybridTime.zero.row)]) : .send(session, [1, 2])
       })
-    #expect(round.early.count == early)
-    #expect(round.late.count == late)
+    #expect(round.beforeCommit.count == early)
+    #expect(round.afterCommit.count == late)
     #expect(round.mutations.count == effects.count { $0 == "p" })
     let clock = effects.count { $0 == "p" } * (Limits.overheadBytes + 8)
     #expect(

@@ -230,7 +230,7 @@ import Testing
       let keys = ["a", "b", "c", "d"].shuffled(using: &random).prefix(
         Int.random(in: 1...2, using: &random))
       switch Int.random(in: 0..<10, using: &random) {
-      case 0: drafts.keep(Array(drafts.transactions.dropFirst()))
+      case 0: drafts.retain(only: Array(drafts.transactions.dropFirst()))
       case 1: drafts[Key(keys[0])] = nil
       case 2:
         disk = applied(drafts.removeAll(in: store), to: disk)

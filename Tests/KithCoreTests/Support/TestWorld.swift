@@ -253,16 +253,16 @@ final class TestWorld {
     while case .round(var round) = device.shell.next(at: instant(of: index)) {
       do {
         try round.fill(from: device.storage)
-        for effect in round.early { carryOut(effect, on: index) }
+        for effect in round.beforeCommit { carryOut(effect, on: index) }
         try device.storage.commit(round.mutations)
       } catch {
         Issue.record(error)
       }
       checkClock(round.mutations, on: device)
-      if round.late.contains(where: { if case .durable = $0 { true } else { false } }) {
+      if round.afterCommit.contains(where: { if case .durable = $0 { true } else { false } }) {
         checkIsDurable(device)
       }
-      for effect in round.written + round.late { carryOut(effect, on: index) }
+      for effect in round.pushes + round.afterCommit { carryOut(effect, on: index) }
       _ = device.shell.committed()
     }
   }

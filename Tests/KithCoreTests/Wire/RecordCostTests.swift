@@ -31,9 +31,9 @@ struct RecordCostTests {
       InboundMessage(decoding: try message(of: 40, fixture), account: fixture.account))
     var records = TokenBucket.ofRecords
     var taken = 0
-    while records.take(inbound.recordCost, at: 5) { taken += 1 }
+    while records.spend(inbound.recordCost, at: 5) { taken += 1 }
     #expect(taken == Limits.recordBurstBytes / inbound.size)
-    let later = [6, 5_000, .max].map { records.take(inbound.recordCost, at: $0) }
+    let later = [6, 5_000, .max].map { records.spend(inbound.recordCost, at: $0) }
     #expect(later == [false, true, true])
   }
 
@@ -52,7 +52,7 @@ struct RecordCostTests {
     #expect(inbound.size < Limits.recordsMessageCost)
     var records = TokenBucket.ofRecords
     var taken = 0
-    while records.take(inbound.recordCost, at: 5) { taken += 1 }
+    while records.spend(inbound.recordCost, at: 5) { taken += 1 }
     #expect(taken == Limits.recordBurstBytes / Limits.recordsMessageCost)
   }
 
@@ -135,7 +135,7 @@ struct RecordCostTests {
     var passed = 0
     for message in records.messages() {
       let inbound = try #require(InboundMessage(decoding: message, account: account))
-      guard case .records(let some) = inbound.body, bucket.take(inbound.recordCost, at: 5) else {
+      guard case .records(let some) = inbound.body, bucket.spend(inbound.recordCost, at: 5) else {
         break
       }
       passed += some.count

@@ -96,7 +96,7 @@ struct LinkMulticastTests {
 
   @Test func onlySourcesOfTheLinkCount() {
     let interface = LinkInterface(
-      index: 2, name: "eth0", isLoopback: false, takesMulticast: true,
+      index: 2, name: "eth0", isLoopback: false, supportsMulticast: true,
       subnets: [
         .init(address: [192, 0, 2, 5], mask: [255, 255, 254, 0]),
         .init(

@@ -146,7 +146,7 @@ struct EngineOrderTests {
     while waits.count < 10 {
       pair.advance(milliseconds: step)
       wait += step
-      pair.devices[0].keepTime()
+      pair.devices[0].tick()
       try #require(wait <= 2 * Shell.longestRetryMilliseconds, "it tries again; \(waits)")
       guard pair.storage.commits > commits else { continue }
       commits = pair.storage.commits
@@ -160,7 +160,7 @@ struct EngineOrderTests {
     // The first success begins from the start.
     pair.storage.fail(nil)
     pair.advance(milliseconds: Shell.longestRetryMilliseconds)
-    pair.devices[0].keepTime()
+    pair.devices[0].tick()
     try store.set(2, forKey: "n")
     #expect(store.value(forKey: "n") == 2)
   }

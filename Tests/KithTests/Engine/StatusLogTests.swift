@@ -150,21 +150,21 @@ struct StatusLogTests {
 
   @Test func `a rateLimit is for each subject, and comes again`() {
     var rateLimit = LogRateLimit<String>()
-    let taken = (0..<6).map { rateLimit.take("a", at: $0) }
+    let taken = (0..<6).map { rateLimit.permit("a", at: $0) }
     #expect(taken == [true, true, true, true, false, false])
     let others = [
-      rateLimit.take("b", at: 6), rateLimit.take("a", at: 599_999),
-      rateLimit.take("a", at: 600_000),
+      rateLimit.permit("b", at: 6), rateLimit.permit("a", at: 599_999),
+      rateLimit.permit("a", at: 600_000),
     ]
     #expect(others == [true, false, true])
   }
 
   @Test func `a rateLimit forgets subjects whose time is over`() {
     var rateLimit = LogRateLimit<Int>()
-    for subject in 0..<1_000 { _ = rateLimit.take(subject, at: 1) }
-    for time in [600_000, 659_999] as [UInt64] { _ = rateLimit.take(0, at: time) }
+    for subject in 0..<1_000 { _ = rateLimit.permit(subject, at: 1) }
+    for time in [600_000, 659_999] as [UInt64] { _ = rateLimit.permit(0, at: time) }
     #expect(rateLimit.count == 1_000)
-    _ = rateLimit.take(0, at: 660_000)
+    _ = rateLimit.permit(0, at: 660_000)
     #expect(rateLimit.count == 1)
   }
 

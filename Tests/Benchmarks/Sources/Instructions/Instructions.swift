@@ -140,7 +140,9 @@ extension DevicePair {
       while case .round(let round) = state.shell.next(at: now) {
         let mutations = round.mutations
         if !mutations.isEmpty { try storage(0).commit(mutations) }
-        for case .carrier(_, let order) in round.late + round.early { orders.append(order) }
+        for case .carrier(_, let order) in round.afterCommit + round.beforeCommit {
+          orders.append(order)
+        }
         _ = state.shell.committed()
       }
       return orders
