@@ -26,7 +26,7 @@ int main(int count, char **arguments) {
   kith_store *store = kith_accounts_store(accounts, "com.example.speed", NULL, &error);
   CHECK(store);
   printf("%-28s %10.1f ms\n", "open", (now() - began) * 1000);
-  // While it runs, writes gather; otherwise each waits for the disk.
+  // While it runs, writes coalesce; otherwise each waits for the disk.
   MEASURE("set, each durable", 500, kith_store_set_integer(store, "n", i, &error));
   kith_task *node = kith_accounts_run(accounts, &error);
   CHECK(node);

@@ -313,7 +313,7 @@ extension Engine {
     state.withLock { state in
       state.isRunning = false
       state.links.node = nil
-      state.shell.endGathering()
+      state.shell.endCoalescing()
     }
     wakeup.signal()
   }

@@ -12,7 +12,7 @@ extension Engine {
     try write(store, operations, expecting: expected, coalesces: false, origin: origin)
   }
 
-  /// A write that coalesces waits up to `Shell.gatheringMilliseconds` to share its commit and
+  /// A write that coalesces waits up to `Shell.coalescingMilliseconds` to share its commit and
   /// publication, unless something else needs a commit first.
   private func write(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation],

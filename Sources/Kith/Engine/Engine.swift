@@ -177,7 +177,7 @@ struct EngineState {
   mutating func handle(
     _ input: Input, coalesces: Bool = false, at now: Instant
   ) throws(KithError) -> [Effect] {
-    switch shell.handle(input, gathers: coalesces, at: now) {
+    switch shell.handle(input, coalesces: coalesces, at: now) {
     case .handled(let effects): return effects
     case .deferred: return []
     case .refused(let reason): throw KithError(reason)

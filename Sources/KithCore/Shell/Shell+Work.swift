@@ -5,7 +5,7 @@ extension Shell {
   /// Whether there is something to commit or to send, and no reason to wait.
   package var hasWork: Bool {
     switch health {
-    case .sound: !outbox.isEmpty || gathersUntil == nil && replica.needsFlush
+    case .sound: !outbox.isEmpty || coalescesUntil == nil && replica.needsFlush
     case .probing: true
     case .failed: false
     }
@@ -13,7 +13,7 @@ extension Shell {
 
   /// Whether to hand in `Input.flush` before ``next(at:)``.
   package var wantsFlush: Bool {
-    !isBusy && health.problem == nil && gathersUntil == nil && replica.needsFlush
+    !isBusy && health.problem == nil && coalescesUntil == nil && replica.needsFlush
   }
 
   /// A closed shell retries failing storage only once, so that programs see what is durable.
@@ -58,7 +58,7 @@ extension Shell {
     outbox = []
     outboxBytes = 0
     tickAt = nil
-    gathersUntil = nil
+    coalescesUntil = nil
     if isClosed { problemWhileClosing = error }
     let attempts: Int
     switch health {

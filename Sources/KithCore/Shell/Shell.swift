@@ -14,7 +14,7 @@
 /// ```
 package struct Shell: Sendable {
   /// How long a write waits for others: about one pass of a run loop.
-  package static let gatheringMilliseconds: UInt64 = 20
+  package static let coalescingMilliseconds: UInt64 = 20
   /// The longest wait before storage is retried.
   package static let longestRetryMilliseconds: UInt64 = 30_000
 
@@ -118,8 +118,8 @@ package struct Shell: Sendable {
   var out: Out?
   /// When the replica wants a tick.
   var tickAt: UInt64?
-  /// When gathering ends; nil: no write gathers.
-  var gathersUntil: UInt64?
+  /// When coalescing ends; nil: no write waits for others.
+  var coalescesUntil: UInt64?
   var results: [WriteID: WriteResult] = [:]
   /// The last error after closing; storage may take commits again since.
   var problemWhileClosing: StorageError?
@@ -136,12 +136,12 @@ package struct Shell: Sendable {
   /// replica, and all else is refused. A replica whose first commit is being tried gets them at
   /// once.
   ///
-  /// If `gathers`, a write waits up to ``gatheringMilliseconds`` for others, unless something else
+  /// If `coalesces`, a write waits up to ``coalescingMilliseconds`` for others, unless something else
   /// wants a commit.
   package mutating func handle(
-    _ input: Input, gathers: Bool = false, at now: Instant
+    _ input: Input, coalesces: Bool = false, at now: Instant
   ) -> Response {
-    if case .flush = input { gathersUntil = nil } else if isClosed { return .refused(.closed) }
+    if case .flush = input { coalescesUntil = nil } else if isClosed { return .refused(.closed) }
     if let problem = health.problem {
       guard Self.isReplayed(input) else { return .refused(.storage(problem)) }
       // The replica whose first commit is being tried may stay.
@@ -150,7 +150,7 @@ package struct Shell: Sendable {
         return .deferred
       }
     }
-    let beginsToGather = gathers && gathersUntil == nil && !replica.needsFlush
+    let beginsToCoalesce = coalesces && coalescesUntil == nil && !replica.needsFlush
     let effects = absorb(replica.handle(input, at: now))
     switch input {
     case .start(_, let boot): self.boot = boot
@@ -161,10 +161,10 @@ package struct Shell: Sendable {
       if !isRefused { remember(input) }
     case _ where Self.isReplayed(input): remember(input)
     case .write, .adopt:
-      if beginsToGather {
-        gathersUntil = now.monotonicMilliseconds + Self.gatheringMilliseconds
-      } else if !gathers {
-        gathersUntil = nil
+      if beginsToCoalesce {
+        coalescesUntil = now.monotonicMilliseconds + Self.coalescingMilliseconds
+      } else if !coalesces {
+        coalescesUntil = nil
       }
     default: break
     }
@@ -211,7 +211,7 @@ package struct Shell: Sendable {
   /// When ``wake(at:)`` has work, or storage is retried; nil: never.
   package var wakesAtMilliseconds: UInt64? {
     switch health {
-    case .sound: [tickAt, gathersUntil].compactMap(\.self).min()
+    case .sound: [tickAt, coalescesUntil].compactMap(\.self).min()
     case .failed(_, let attempts, let retryAt): isBusy || isClosed && attempts > 0 ? nil : retryAt
     case .probing: nil
     }
@@ -220,14 +220,14 @@ package struct Shell: Sendable {
   /// Does what is due. Returns the effects to carry out now.
   package mutating func wake(at now: Instant) -> [Effect] {
     guard health.problem == nil else { return [] }
-    if let end = gathersUntil, end <= now.monotonicMilliseconds { gathersUntil = nil }
+    if let end = coalescesUntil, end <= now.monotonicMilliseconds { coalescesUntil = nil }
     guard let tick = tickAt, tick <= now.monotonicMilliseconds else { return [] }
     tickAt = nil
     guard case .handled(let effects) = handle(.tick, at: now) else { return [] }
     return effects
   }
 
-  package mutating func endGathering() { gathersUntil = nil }
+  package mutating func endCoalescing() { coalescesUntil = nil }
 
   // MARK: Writes that are awaited
 
@@ -249,7 +249,7 @@ package struct Shell: Sendable {
   /// Queues an empty write, which is settled after all earlier inputs.
   package mutating func mark(_ write: WriteID) -> Marked {
     if let problem = health.problem { return .refused(problem) }
-    gathersUntil = nil
+    coalescesUntil = nil
     guard isBusy || hasWork else { return .nothingWaits }
     outbox.append(.durable(write))
     expect(write)
@@ -261,7 +261,7 @@ package struct Shell: Sendable {
   /// Takes no more inputs, except `flush`. Earlier ones are still handed out as work.
   package mutating func close() {
     isClosed = true
-    gathersUntil = nil
+    coalescesUntil = nil
     endEarlySending()
   }
 

@@ -108,8 +108,8 @@ extension Simulation {
   ) throws(Violation) {
     guard let before = device.replica?.inspect(store) else { return }
     let shown = device.views[store] ?? [:]
-    let gathers = id.rawValue.isMultiple(of: 4)
-    let effects = try hand(.write(id, store, operations), to: device, gathers: gathers)
+    let coalesces = id.rawValue.isMultiple(of: 4)
+    let effects = try hand(.write(id, store, operations), to: device, coalesces: coalesces)
     let isAccepted = effects.contains { if case .accepted(id) = $0 { true } else { false } }
     guard isAccepted else {
       tally.count("writes refused")

@@ -130,10 +130,10 @@ extension Simulation {
   /// Hands an input to the shell, shows the changes, and plans the remaining work.
   @discardableResult
   func hand(
-    _ input: Input, to device: SimulatedDevice, gathers: Bool = false, showing: Bool = true
+    _ input: Input, to device: SimulatedDevice, coalesces: Bool = false, showing: Bool = true
   ) throws(Violation) -> [Effect] {
     try step(device, input, showing: showing) { shell, instant in
-      shell?.handle(input, gathers: gathers, at: instant)
+      shell?.handle(input, coalesces: coalesces, at: instant)
     }
   }
 

@@ -89,16 +89,16 @@ import Testing
       Effect.persist([stored, .put(.clock, HybridTime.zero.row)]).weight > 3 * Limits.overheadBytes)
   }
 
-  // MARK: Gathering
+  // MARK: Coalescing
 
-  @Test func `writes that gather wait for the time, and for nothing else`() throws {
+  @Test func `writes that coalesce wait for the time, and for nothing else`() throws {
     var fixture = try ShellFixture()
     let tick = fixture.shell.wakesAtMilliseconds
     for key in ["a", "b"] {
-      _ = try fixture.write(key, gathers: true)
+      _ = try fixture.write(key, coalesces: true)
       fixture.advance(5)
     }
-    let end = 1_000 + Shell.gatheringMilliseconds
+    let end = 1_000 + Shell.coalescingMilliseconds
     #expect(fixture.shell.wakesAtMilliseconds == min(end, tick ?? .max))
     #expect(!fixture.shell.hasWork && !fixture.shell.wantsFlush)
     _ = fixture.shell.wake(at: fixture.now)
@@ -110,25 +110,25 @@ import Testing
     #expect(fixture.shell.committed().settled.count == 2)
   }
 
-  @Test func `gathering ends for a write that does not gather, a mark, and closing`() throws {
+  @Test func `coalescing ends for a write that does not coalesce, a mark, and closing`() throws {
     let ends: [(inout ShellFixture) throws -> Void] = [
       { _ = try $0.write("b") },
       { _ = $0.shell.mark(WriteID(rawValue: 100)) },
       { $0.shell.close() },
-      { $0.shell.endGathering() },
+      { $0.shell.endCoalescing() },
     ]
     for end in ends {
       var fixture = try ShellFixture()
-      _ = try fixture.write("a", gathers: true)
+      _ = try fixture.write("a", coalesces: true)
       try end(&fixture)
       #expect(fixture.shell.wantsFlush)
     }
   }
 
-  @Test func `a write does not gather behind one that waits for a commit`() throws {
+  @Test func `a write does not coalesce behind one that waits for a commit`() throws {
     var fixture = try ShellFixture()
     _ = try fixture.write("a")
-    _ = try fixture.write("b", gathers: true)
+    _ = try fixture.write("b", coalesces: true)
     #expect(fixture.shell.wantsFlush)
   }
 
@@ -157,7 +157,7 @@ import Testing
 
   @Test func `a closed shell takes nothing in, and does what was taken`() throws {
     var fixture = try ShellFixture()
-    let write = try fixture.write("a", gathers: true)
+    let write = try fixture.write("a", coalesces: true)
     fixture.shell.close()
     for input: Input in [
       .write(WriteID(rawValue: 90), TestWorld.store, [set("b", 1)]), .tick,

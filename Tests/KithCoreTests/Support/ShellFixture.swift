@@ -43,8 +43,8 @@ struct ShellFixture {
 
   /// Hands in an input that must be taken.
   @discardableResult
-  mutating func take(_ input: Input, gathers: Bool = false) throws -> [Effect] {
-    guard case .handled(let effects) = shell.handle(input, gathers: gathers, at: now) else {
+  mutating func take(_ input: Input, coalesces: Bool = false) throws -> [Effect] {
+    guard case .handled(let effects) = shell.handle(input, coalesces: coalesces, at: now) else {
       throw Self.full
     }
     return effects
@@ -52,11 +52,11 @@ struct ShellFixture {
 
   /// Writes a value and waits for its fate.
   mutating func write(
-    _ key: String, _ value: PropertyListValue = 1, gathers: Bool = false
+    _ key: String, _ value: PropertyListValue = 1, coalesces: Bool = false
   ) throws -> WriteID {
     lastWrite += 1
     let write = WriteID(rawValue: lastWrite)
-    try take(.write(write, TestWorld.store, [set(key, value)]), gathers: gathers)
+    try take(.write(write, TestWorld.store, [set(key, value)]), coalesces: coalesces)
     shell.expect(write)
     return write
   }

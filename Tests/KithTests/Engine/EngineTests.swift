@@ -179,13 +179,13 @@ struct EngineTests {
     for number in 0..<10 { try store.setCoalesced(.integer(1), forKey: "k\(number)") }
     #expect(store.keys.count == 10)
     // The writer has seen them, and waits for the clock, which stands still.
-    let end = engine.clock().monotonicMilliseconds + Shell.gatheringMilliseconds
+    let end = engine.clock().monotonicMilliseconds + Shell.coalescingMilliseconds
     try await eventually { engine.state.withLock { $0.sleepsUntilMilliseconds == end } }
     // Other inputs of the engine do not end the wait.
     engine.input(.tick)
     engine.drain()
     #expect(storage.commits == before)
-    fixture.advance(milliseconds: Shell.gatheringMilliseconds)
+    fixture.advance(milliseconds: Shell.coalescingMilliseconds)
     engine.wakeup.signal()
     try await eventually { try storage.load().stores.values.contains { $0.drafts.count == 10 } }
     #expect(storage.commits == before + 1)
