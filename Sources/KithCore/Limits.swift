@@ -224,6 +224,6 @@ extension Policy {
   /// A multiple of the largest state under this policy, with each key's weight.
   func capacity(factor: Int) -> Int { factor * (totalBytes + keys * Limits.overheadBytes) }
 
-  /// As ``room(factor:)``, and the bytes of so many keys.
+  /// As ``capacity(factor:)``, and the bytes of so many keys.
   func capacityWithKeys(factor: Int) -> Int { capacity(factor: factor) + keys * keyBytes }
 }

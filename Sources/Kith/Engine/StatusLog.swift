@@ -1,7 +1,7 @@
 internal import KithCore
 
 /// Compares each status with what was logged last, and returns the lines that tell the difference.
-/// The core reports the other events (`Engine+Reports`).
+/// The core reports the other events (`LogLine`).
 struct StatusLog: Sendable {
   private struct Device: Sendable {
     var name: String

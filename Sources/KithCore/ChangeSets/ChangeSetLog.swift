@@ -58,11 +58,6 @@ struct ChangeSetLog {
     chains.values.contains { $0.received > $0.covered } || holdsWithheld
   }
 
-  mutating func withhold(_ devices: Set<DeviceID>) {
-    withheld.formUnion(devices)
-    vector = vector.filter { !withheld.contains($0.key.device) }
-  }
-
   func isCovered(_ header: ChangeSetHeader) -> Bool {
     header.sequence <= chains[header.chain]?.covered ?? 0
   }
@@ -118,6 +113,26 @@ struct ChangeSetLog {
     // Only damage loses the newest header; its sequence is not given again.
     receive(id, through: covered)
     setCovered(id, covered)
+  }
+
+  // MARK: Withholding
+
+  mutating func withhold(_ devices: Set<DeviceID>) {
+    withheld.formUnion(devices)
+    vector = vector.filter { !withheld.contains($0.key.device) }
+  }
+
+  func isWithheld(_ device: DeviceID) -> Bool { withheld.contains(device) }
+
+  /// Whether data of withheld chains is kept.
+  var holdsWithheld: Bool {
+    withheld.contains { incarnations[$0] != nil }
+  }
+
+  mutating func dropWithheld(in store: StoreIdentifier) -> [Mutation] {
+    guard holdsWithheld else { return [] }
+    let withheld = withheld
+    return drop(chains: { withheld.contains($0.device) }, in: store)
   }
 
   // MARK: Damage

@@ -137,7 +137,7 @@ extension Coverage {
     passesAt = min(passesAt ?? .max, now + wait / 2 + wait * jitter / 512)
   }
 
-  /// When ``pass(at:canSend:stores:own:)`` is due; nil: after another event.
+  /// When ``passOnWords(at:canSend:stores:own:)`` is due; nil: after another event.
   var dueAt: UInt64? { peers.isEmpty ? nil : passesAt }
 
   // MARK: Making and passing on

@@ -161,3 +161,63 @@ extension Link {
     return asked ?? missed
   }
 }
+
+/// Whether a session takes more. A batch that it does not take is not queued, but made again later
+/// (`Docs/Decisions/batches-and-covers.md`).
+struct Flow {
+  private var isWritable = true
+  /// Bytes of batches sent since the network was last drained.
+  private var bytesUnderWay = 0
+  /// Whether the network was asked to report that it is drained.
+  private var awaitsDrain = false
+
+  var canSend: Bool { isWritable && !awaitsDrain }
+
+  mutating func set(isWritable: Bool) { self.isWritable = isWritable }
+
+  /// Few of the bytes under way are left.
+  mutating func noteDrained() { (bytesUnderWay, awaitsDrain) = (0, false) }
+
+  /// Counts a sent batch. Returns whether to ask the network to report that it is drained: after
+  /// many bytes, or an unfinished piece.
+  mutating func sent(_ bytes: Int, isUnfinished: Bool = false) -> Bool {
+    bytesUnderWay += bytes
+    guard !awaitsDrain, isUnfinished || bytesUnderWay >= Limits.bytesUnderWay else { return false }
+    awaitsDrain = true
+    return true
+  }
+}
+
+/// A batch for peers. A large one is read from storage when it is sent, after its commit.
+enum OutboundBatch {
+  case ready([[UInt8]])
+  case stored(StoredBatch)
+
+  init(_ batch: Batch, from log: ChangeSetLog?) {
+    guard batch.weight > Limits.readyBatchBytes, let log else {
+      self = .ready(batch.messages())
+      return
+    }
+    var stored = StoredBatch(
+      store: batch.store, answers: batch.answers, isEverything: batch.isEverything)
+    stored.changeSets = batch.changeSets.compactMap { log.changeSets[$0.reference] }
+    (stored.covers, stored.horizon) = (batch.covers, batch.horizon)
+    self = .stored(stored)
+  }
+
+  var byteCount: Int {
+    switch self {
+    case .ready(let messages): messages.reduce(0) { $0 + $1.count }
+    case .stored(let batch): batch.byteCount
+    }
+  }
+
+  /// A batch that is read from storage never goes early.
+  func effects(on session: SessionID, isEarly: Bool) -> [Effect] {
+    switch self {
+    case .ready(let messages):
+      messages.map { isEarly ? .push(session, $0) : .send(session, $0) }
+    case .stored(let batch): [.sendStored(session, batch)]
+    }
+  }
+}

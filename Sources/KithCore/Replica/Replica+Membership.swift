@@ -21,18 +21,6 @@ extension Replica {
     }
   }
 
-  /// Revokes, makes an epoch and carries over the entries in one step, so that no work is left once
-  /// it is durable.
-  mutating func revoke(_ device: DeviceID, keeping staying: Set<DeviceID>) {
-    do throws(MembershipError) {
-      apply(try members.revoke(device, keeping: staying, at: now.wallMilliseconds))
-      apply(members.makeEpochIfNone(&entropy))
-      carryOverFromRevoked()
-    } catch {
-      effects.append(.refusedMembership(error))
-    }
-  }
-
   // MARK: Learning
 
   /// Learns records that this device made. `source` need not get them.
@@ -51,7 +39,7 @@ extension Replica {
 
   /// Stores and relays new records, ends former members' sessions, and recognises strangers. Asks
   /// peers again, because change sets may be judged now that could not be before.
-  private mutating func apply(_ news: Members.News?, from source: SessionID? = nil) {
+  mutating func apply(_ news: Members.News?, from source: SessionID? = nil) {
     guard let news else { return recogniseStrangers() }
     effects.append(.persist(news.mutations))
     coverage.setMembers(roster.sortedMembers.map(\.device))
@@ -66,23 +54,6 @@ extension Replica {
     leaveBelowIfAlone()
     sendHaves(except: source)
     effects.append(.progress)
-  }
-
-  /// Ends former members' sessions; a revoked one is first sent its revocation, and nothing else.
-  /// Unless revoked itself, withholds revoked devices' chains, and forgets their addresses and
-  /// coverage.
-  private mutating func endSessionsOfFormerMembers(_ revoked: [DeviceID]) {
-    for id in links.keys.sorted() {
-      if let joiner = links[id]?.joiner, roster.isRevoked(joiner) { end(id, .revoked) }
-      guard let device = links[id]?.device, !roster.isMember(device) else { continue }
-      if roster.isRevoked(device) { send(members.revocation(for: device), on: id) }
-      end(id, .revoked)
-    }
-    for device in revoked {
-      report(.revoked(device, by: roster.revocation(of: device)?.by ?? []))
-    }
-    let others = Set(revoked).subtracting([keys.id])
-    if !isRevoked, !others.isEmpty { forget(others) }
   }
 
   private mutating func recogniseStrangers() {
@@ -109,7 +80,7 @@ extension Replica {
     }
   }
 
-  private mutating func send(_ records: [Record], on id: SessionID) {
+  mutating func send(_ records: [Record], on id: SessionID) {
     effects += records.messages().map { .send(id, $0) }
   }
 
@@ -136,9 +107,6 @@ extension Replica {
     members.schedule(
       at: now.monotonicMilliseconds, holdsWithheld: holdsWithheld, &entropy)
   }
-
-  /// Whether a revoked device's entries wait to be carried over.
-  var holdsWithheld: Bool { stores.values.contains(where: \.log.holdsWithheld) }
 
   mutating func fulfilDutiesIfDue() { fulfilDuties(skipsWait: false) }
 

@@ -4,9 +4,38 @@ internal import KithCrypto
 /// (`Docs/Protocol/duties.md`, "Carrying over"). The revoker carries over their entries at once;
 /// other members later carry over the rest. Both then drop the chains.
 extension Replica {
+  /// Revokes, makes an epoch and carries over the entries in one step, so that no work is left once
+  /// it is durable.
+  mutating func revoke(_ device: DeviceID, keeping staying: Set<DeviceID>) {
+    do throws(MembershipError) {
+      apply(try members.revoke(device, keeping: staying, at: now.wallMilliseconds))
+      apply(members.makeEpochIfNone(&entropy))
+      carryOverFromRevoked()
+    } catch {
+      effects.append(.refusedMembership(error))
+    }
+  }
+
+  /// Ends former members' sessions; a revoked one is first sent its revocation, and nothing else.
+  /// Unless revoked itself, withholds revoked devices' chains, and forgets their addresses and
+  /// coverage.
+  mutating func endSessionsOfFormerMembers(_ revoked: [DeviceID]) {
+    for id in links.keys.sorted() {
+      if let joiner = links[id]?.joiner, roster.isRevoked(joiner) { end(id, .revoked) }
+      guard let device = links[id]?.device, !roster.isMember(device) else { continue }
+      if roster.isRevoked(device) { send(members.revocation(for: device), on: id) }
+      end(id, .revoked)
+    }
+    for device in revoked {
+      report(.revoked(device, by: roster.revocation(of: device)?.by ?? []))
+    }
+    let others = Set(revoked).subtracting([keys.id])
+    if !isRevoked, !others.isEmpty { forget(others) }
+  }
+
   /// Withholds newly revoked devices' chains, drops those that hold nothing, and forgets the
   /// devices' addresses and coverage.
-  mutating func forget(_ revoked: Set<DeviceID>) {
+  private mutating func forget(_ revoked: Set<DeviceID>) {
     var mutations: [Mutation] = []
     for device in revoked.sorted() {
       if contacts.forget(device) {
@@ -22,5 +51,25 @@ extension Replica {
     // The vectors no longer contain their chains.
     for identifier in stores.keys { vectorChanged(in: identifier) }
     if !mutations.isEmpty { effects.append(.persist(mutations)) }
+  }
+
+  // MARK: Carrying over
+
+  /// Whether a revoked device's entries wait to be carried over.
+  var holdsWithheld: Bool { stores.values.contains(where: \.log.holdsWithheld) }
+
+  /// Carries over revoked devices' entries that nobody has carried over yet, and drops those
+  /// devices' change sets in the same commit.
+  mutating func carryOverFromRevoked() {
+    let mayPublish = roster.isMember(keys.id) && !isBarren
+    for identifier in stores.keys.sorted() where stores[identifier]?.log.holdsWithheld == true {
+      let sealer = mayPublish ? sealer(for: identifier) : nil
+      let mutations = stores[identifier]?.carryOver(
+        by: sealer, clock: &timeKeeper, entropy: &entropy)
+      guard let mutations else { continue }
+      carryOut(StoreOutcome(mutations: mutations, hasProgress: true), in: [identifier])
+      // Covers were withheld until now. Each peer is sent everything above its vector again.
+      for id in links.keys.sorted() where links[id]?.queueAgain(identifier) == true { catchUp(id) }
+    }
   }
 }

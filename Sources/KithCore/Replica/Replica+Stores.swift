@@ -160,7 +160,7 @@ extension Replica {
   }
 
   /// Returns the batch for peers.
-  private mutating func publish(
+  mutating func publish(
     _ identifier: StoreIdentifier, noting outcome: inout StoreOutcome
   ) -> Batch? {
     guard let sealer = sealer(for: identifier),
@@ -172,7 +172,7 @@ extension Replica {
   }
 
   /// Nil if this device cannot publish now.
-  private mutating func sealer(for identifier: StoreIdentifier) -> Sealer? {
+  mutating func sealer(for identifier: StoreIdentifier) -> Sealer? {
     guard timeKeeper.mayPublish, let epoch = keyring.current, let chain = ownChain,
       let certificate = roster.certificate(of: keys.id),
       let box = members.keyring.sharedBox(epoch: epoch.id, author: certificate)
@@ -182,104 +182,11 @@ extension Replica {
       account: account, keys: keys)
   }
 
-  private mutating func pruneRemovals(of identifier: StoreIdentifier) -> [Mutation] {
+  mutating func pruneRemovals(of identifier: StoreIdentifier) -> [Mutation] {
     guard stores[identifier]?.hasExcessRemovals(removalLimit) == true else { return [] }
     return stores[identifier]?.pruneRemovals(
       limit: removalLimit, coveredByAll: coverage.coveredByAllOthers(of: identifier),
       lacking: coverage.lacking(of: identifier)) ?? []
-  }
-
-  /// Carries over revoked devices' entries that nobody has carried over yet, and drops those
-  /// devices' change sets in the same commit.
-  mutating func carryOverFromRevoked() {
-    let mayPublish = roster.isMember(keys.id) && !isBarren
-    for identifier in stores.keys.sorted() where stores[identifier]?.log.holdsWithheld == true {
-      let sealer = mayPublish ? sealer(for: identifier) : nil
-      let mutations = stores[identifier]?.carryOver(
-        by: sealer, clock: &timeKeeper, entropy: &entropy)
-      guard let mutations else { continue }
-      carryOut(StoreOutcome(mutations: mutations, hasProgress: true), in: [identifier])
-      // Covers were withheld until now. Each peer is sent everything above its vector again.
-      for id in links.keys.sorted() where links[id]?.queueAgain(identifier) == true { catchUp(id) }
-    }
-  }
-
-  // MARK: Batches
-
-  /// Applies a batch, publishes drafts if possible, and relays the batch. `id` is nil if it came from
-  /// a carrier.
-  ///
-  /// - Returns: The taint, also of what this device could not judge or refused.
-  @discardableResult
-  mutating func apply(
-    _ batch: Batch, taint: Taint, from id: SessionID?, _ peer: DeviceID
-  ) -> Taint {
-    var judge = judge
-    for author in Set(batch.changeSets.lazy.map(\.header.chain.device)) {
-      judge.budgets[author] = AuthorBudget(
-        of: author, beside: batch.store, among: stores, own: keys.id)
-    }
-    let origin =
-      id.map { .session(after: links[$0]?[batch.store].unfinished) } ?? BatchOrigin.carrier
-    let time = now.wallMilliseconds
-    var batch = batch
-    // A horizon beyond what was published would be false.
-    batch.horizon = min(
-      batch.horizon, max(clock.latest, batch.changeSets.lazy.map(\.header.clock).max() ?? .zero))
-    if let id { batch.isFromBelow = links[id]?[batch.store].isBelow == true }
-    let result = stores[batch.store]?.apply(
-      batch, tainted: taint, from: peer, origin, by: judge, &members.keyring, at: time)
-    guard var applied = result else { return taint }
-    timeKeeper.witness(applied.latest)
-    if let id {
-      links[id]?[batch.store].noteApplied(batch, applied.taint, isNews: applied.isNews)
-      if applied.isNews { noteSessionNews() }
-    }
-    // Before publishing, because this database does not know all of its chain.
-    if applied.showsCopy { handleClone() }
-    let removals = removeAgain(applied.forgotten, of: batch.store, noting: &applied.outcome)
-    var own: Batch?
-    if stores[batch.store]?.drafts.isEmpty == false, canPublish(batch.store) {
-      own = publish(batch.store, noting: &applied.outcome)
-    }
-    applied.outcome.mutations += pruneRemovals(of: batch.store)
-    carryOut(applied.outcome, in: [batch.store])
-    switch applied.relay {
-    case .nothing: break
-    case .batch(let batch): push(batch, isEarly: earlySending.relays, except: id)
-    case .pieces: push(Batch(store: batch.store), isInPieces: true, except: id)
-    }
-    if let removals { push(removals, except: nil) }
-    if let own { push(own, except: nil) }
-    if let id {
-      notePulled(on: id)
-      compareStates(of: batch.store, on: id)
-    }
-    return applied.taint
-  }
-
-  /// Publishes removals of values that forgotten removals had removed. Returns the batch for peers.
-  private mutating func removeAgain(
-    _ values: [Key: KeptEntry], of identifier: StoreIdentifier, noting outcome: inout StoreOutcome
-  ) -> Batch? {
-    guard !values.isEmpty, !isJoining, !isBarren, roster.isMember(keys.id),
-      let sealer = sealer(for: identifier),
-      let batch = stores[identifier]?.removals(
-        of: values, by: sealer, clock: &timeKeeper, entropy: &entropy)
-    else { return nil }
-    let (judge, time) = (judge, now.wallMilliseconds)
-    let result = stores[identifier]?.apply(
-      batch, tainted: Taint(), from: judge.own, .carrier, by: judge, &members.keyring, at: time)
-    guard let applied = result else { return nil }
-    outcome += applied.outcome
-    return batch
-  }
-
-  /// Change sets came from a session: carriers need them too, unless other devices put them first.
-  private mutating func noteSessionNews() {
-    guard !carriers.isEmpty else { return }
-    let (random, moment) = (entropy.drawNumber(), now.monotonicMilliseconds)
-    for id in carriers.keys { carriers[id]?.schedule?.noteSessionNews(at: moment, random: random) }
   }
 
   // MARK: Damage

@@ -1,3 +1,5 @@
+internal import FoundationEssentials
+
 /// A value in its canonical encoding: the `Value` message of `kith.proto`, with fields in order of
 /// number, dictionary members strictly ascending by their keys' UTF-8 bytes, shortest numbers, and
 /// nothing unknown.
@@ -37,5 +39,38 @@ package struct EncodedValue: Hashable, Sendable {
   package func decoded() throws(ValueError) -> PropertyListValue {
     var decoder = ValueDecoder(bytes)
     return try decoder.decode()
+  }
+}
+
+extension EncodedValue: Codable {
+  /// Reads bytes, and checks that they are canonical.
+  package init(from decoder: any Decoder) throws {
+    try self.init(checking: [UInt8](decoder.singleValueContainer().decode(Data.self)))
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(Data(bytes))
+  }
+}
+
+package enum ValueError: Error, Hashable, Sendable {
+  /// No `Value` message: truncated, a wrong wire type, no kind, text that is not UTF-8, or two keys
+  /// in one dictionary that Swift's `String` calls equal.
+  case malformed
+  /// Not canonical: unknown or repeated fields, a wrong order, numbers longer than needed.
+  case notCanonical
+  /// More than ``PropertyListValue/maximumDepth`` nested containers.
+  case tooDeep
+}
+
+extension ValueError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .malformed: "the bytes are not an encoded value"
+    case .notCanonical: "the bytes are not the canonical encoding of their value"
+    case .tooDeep:
+      "the value is nested deeper than \(PropertyListValue.maximumDepth) arrays and dictionaries"
+    }
   }
 }

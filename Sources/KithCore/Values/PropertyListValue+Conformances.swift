@@ -84,3 +84,61 @@ extension PropertyListValue: Codable {
     }
   }
 }
+
+extension PropertyListValue: ExpressibleByBooleanLiteral {
+  /// Makes a bool.
+  public init(booleanLiteral value: Bool) { self = .bool(value) }
+}
+
+extension PropertyListValue: ExpressibleByIntegerLiteral {
+  /// Makes an integer.
+  public init(integerLiteral value: Int64) { self = .integer(value) }
+}
+
+extension PropertyListValue: ExpressibleByFloatLiteral {
+  /// Makes a double.
+  public init(floatLiteral value: Double) { self = .double(value) }
+}
+
+extension PropertyListValue: ExpressibleByStringLiteral {
+  /// Makes a string.
+  public init(stringLiteral value: String) { self = .string(value) }
+}
+
+extension PropertyListValue: ExpressibleByArrayLiteral {
+  /// Makes an array.
+  public init(arrayLiteral elements: PropertyListValue...) { self = .array(elements) }
+}
+
+extension PropertyListValue: ExpressibleByDictionaryLiteral {
+  /// Makes a dictionary; of a repeated key, the last value counts.
+  public init(dictionaryLiteral elements: (String, PropertyListValue)...) {
+    self = .dictionary(Dictionary(elements) { _, later in later })
+  }
+}
+
+extension PropertyListValue: CustomStringConvertible {
+  /// The value for test logs and debuggers, dictionaries in order of their keys' bytes.
+  ///
+  /// Dates are seconds since 2001: on Linux, Foundation's description traps on a date that is not
+  /// finite, which a peer may send.
+  ///
+  /// - Complexity: O(*n* log *n*) in the size of the value.
+  public var description: String {
+    switch self {
+    case .bool(let bool): return "bool(\(bool))"
+    case .integer(let integer): return "integer(\(integer))"
+    case .double(let double): return "double(\(double))"
+    case .string(let string): return "string(\(string.debugDescription))"
+    case .date(let date): return "date(\(date.timeIntervalSinceReferenceDate))"
+    case .data(let data): return "data(\(data.count) bytes)"
+    case .array(let values):
+      return "[" + values.map(\.description).joined(separator: ", ") + "]"
+    case .dictionary(let members):
+      if members.isEmpty { return "[:]" }
+      let sorted = members.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+      let texts = sorted.map { "\($0.key.debugDescription): \($0.value)" }
+      return "[" + texts.joined(separator: ", ") + "]"
+    }
+  }
+}

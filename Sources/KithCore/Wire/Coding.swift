@@ -1,4 +1,5 @@
 internal import KithCrypto
+internal import SwiftProtobuf
 
 // A message is accepted whole or not at all: a wrong length, number or order fails decoding and
 // ends the session. This covers all faults that show without a state and without opening a box.
@@ -62,5 +63,16 @@ extension ChainID {
   init?(device: some Collection<UInt8>, incarnation: UInt64) {
     guard let device = try? DeviceID(device) else { return nil }
     self.init(device: device, incarnation: Incarnation(rawValue: incarnation))
+  }
+}
+
+extension SwiftProtobuf.Message {
+  /// Encoding fails only for required fields and `Any`, which kith.proto does not use.
+  func encodedBytes() -> [UInt8] {
+    do {
+      return try serializedBytes()
+    } catch {
+      preconditionFailure("a kith.v1 message cannot be encoded: \(error)")
+    }
   }
 }
