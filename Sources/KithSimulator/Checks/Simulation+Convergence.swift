@@ -44,9 +44,11 @@ extension Simulation {
     // A clock further ahead than this heals; data less far ahead is accepted in time. A device
     // whose disk fails may have healed only in memory, and goes back to the clock on disk; one whose
     // process ended goes on with what it wrote, and may have sent it before it was synced.
-    let onDisk = max(device.disk.durable.clock, device.disk.written.clock)
-    let latest = max(onDisk, device.replica?.hybridClock ?? .zero)
-    let ahead = min(Int64(latest.milliseconds) - trueMilliseconds, 610_000)
+    // A later generation may have an earlier time.
+    let disk = device.disk
+    let clocks = [disk.durable.clock, disk.written.clock, device.replica?.hybridClock ?? .zero]
+    let latest = clocks.map(\.milliseconds).max() ?? 0
+    let ahead = min(Int64(latest) - trueMilliseconds, 610_000)
     if ahead > 0 { clockExcess = max(clockExcess, UInt64(ahead) * 1_000) }
     for store in stores { device.opened[store] = policy() }
     guard device.isRunning else {
