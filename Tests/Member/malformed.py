@@ -68,7 +68,7 @@ def main(port, store):
         "sequence 0 in a vector": have(vector=[entry(1, 0)]),
         "a device of 31 bytes": have(vector=[entry(1, 1, 31)]),
         "a digest of 31 bytes": have(digest=bytes(31)),
-        "a policy beyond the largest": have(policy={**policy, "keys": 65_537}),
+        "a policy of 2^63 bytes": have(policy={**policy, "total_bytes": 1 << 63}),
         "a store twice": encode("Message", have={
             "stores": [{"store": store, "policy": policy}] * 2}),
         "a digest of words of 15 bytes": encode("Message", have={"words_digest": bytes(15)}),
