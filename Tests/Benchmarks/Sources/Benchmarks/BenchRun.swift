@@ -71,13 +71,12 @@ struct BenchRun {
     report.add("sign", "sign (Ed25519)", yardsticks.signs.median, .seconds)
     report.add("verify", "verify (Ed25519)", yardsticks.verifies.median, .seconds)
     report.add("roundTrip", "round trip (TCP, loopback)", yardsticks.roundTrips.median, .seconds)
-    let budget = yardsticks.syncBudget
+    let parts = yardsticks.partsOfSync
     report.add(
-      "setToNotified", "set to notified, median", notified.median, .seconds, .atMost(budget))
+      "setToNotified", "set to notified, median", notified.median, .seconds, .atMost(1.35 * parts))
     report.add("setToNotifiedP99", "set to notified, p99", notified.p99, .seconds)
     report.add(
-      "setToNotifiedRatio", "  of its parts' sum", notified.median / (budget / 1.5), .ratio,
-      .atMost(1.5))
+      "setToNotifiedRatio", "  of its parts' sum", notified.median / parts, .ratio, .atMost(1.35))
   }
 
   private func attached(_ directory: URL, _ report: inout BenchReport) async throws {
