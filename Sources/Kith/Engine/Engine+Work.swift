@@ -252,6 +252,8 @@ extension Engine {
   private func send(
     _ batch: StoredBatch, on session: SessionID, over outgoing: inout OutgoingMessages
   ) throws(StorageError) {
+    let start = DispatchTime.now().uptimeNanoseconds
+    defer { charge(DispatchTime.now().uptimeNanoseconds - start, to: session) }
     let missing = try batch.forEachMessage(from: storage) { bytes in
       metrics.bytesSent.increment(by: bytes.count)
       outgoing.add(bytes, to: session)

@@ -26,18 +26,35 @@ extension Engine {
     let session = work.session
     let added = max(0, state.shell.outboxBytes - work.outboxBytes)
     state.queuedBytes += added
-    let device = work.device ?? state.shell.replica.device(of: session)
-    let branch = device.map(state.shell.replica.roster.branch(of:))
     let debt = state.records[session, default: .ofRecords].borrow(work.recordCost, at: now)
     let held = DispatchTime.now().uptimeNanoseconds - work.nanoseconds
-    let verdict = state.shares.count(held, of: branch, withRecords: work.recordCost > 0, at: now)
+    let slowed = slow(
+      session, of: work.device, by: held, withRecords: work.recordCost > 0, at: now, &state)
     guard state.isRunning else { return nil }
     if debt > 0 { state.pause(session, until: now + debt) }
     let isFull =
       state.queuedBytes > Self.sessionPauseBytes
       || state.shell.outboxBytes > Self.pauseBytes && added > 0
     if isFull { state.pauseAll() }
-    guard let verdict else { return nil }
+    return slowed
+  }
+
+  /// Counts time that the writer's thread spent on reading an answer for a session: local writes
+  /// waited, as for the lock.
+  func charge(_ nanoseconds: UInt64, to session: SessionID) {
+    let now = clock().monotonicMilliseconds
+    let slowed = state.withLock { slow(session, of: nil, by: nanoseconds, at: now, &$0) }
+    slowed?()
+  }
+
+  private func slow(
+    _ session: SessionID, of device: DeviceID?, by nanoseconds: UInt64, withRecords: Bool = false,
+    at now: UInt64, _ state: inout EngineState
+  ) -> (() -> Void)? {
+    let device = device ?? state.shell.replica.device(of: session)
+    let branch = device.map(state.shell.replica.roster.branch(of:))
+    let verdict = state.shares.count(nanoseconds, of: branch, withRecords: withRecords, at: now)
+    guard state.isRunning, let verdict else { return nil }
     state.pause(session, until: verdict.pauseUntilMilliseconds)
     guard verdict.isFirst else { return nil }
     return { self.log(LogLine(.slowed, device: device)) }

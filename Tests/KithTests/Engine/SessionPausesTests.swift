@@ -89,6 +89,20 @@ struct SessionPausesTests {
     #expect(engines[0].read { $0.exchangingSessions.contains(sessions[0]) })
   }
 
+  /// Only the engine's lock was charged: devices of one member that asked for a large store again and
+  /// again kept local writes waiting for half a second.
+  @Test func whatTheWriterReadsForASessionIsCharged() {
+    #expect(engines[0].beginRunning(link: link))
+    for (number, session) in sessions.enumerated() {
+      engines[0].input(.connected(session, peer(number + 1)))
+    }
+    engines[0].charge(SessionShares.burstNanoseconds / 2, to: sessions[0])
+    engines[0].charge(SessionShares.burstNanoseconds / 2, to: sessions[1])
+    #expect(link.paused.isEmpty)
+    engines[0].charge(SessionShares.burstNanoseconds, to: sessions[0])
+    #expect(link.paused == [sessions[0]])
+  }
+
   /// Only messages were charged: a peer that takes one piece after another of a large answer was not.
   @Test func allThatAPeerCausesIsCharged() throws {
     let session = sessions[0]
