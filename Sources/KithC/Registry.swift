@@ -11,9 +11,9 @@ public typealias Pointer = OpaquePointer?
 public typealias Text = UnsafePointer<CChar>?
 /// Texts that end with NULL, or NULL.
 public typealias Texts = UnsafePointer<Text>?
-/// Where a length goes, or NULL.
+/// A pointer to store a length at, or NULL.
 public typealias LengthOut = UnsafeMutablePointer<Int>?
-/// Where an error goes, or NULL.
+/// A pointer to store an error at, or NULL.
 public typealias ErrorOut = UnsafeMutablePointer<Pointer>?
 
 /// The object behind a handle of the C interface.

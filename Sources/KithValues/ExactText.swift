@@ -6,8 +6,10 @@ extension Double {
   package init?(withinRange text: String) {
     guard let double = Double(text) else { return nil }
     let isNamed = text.lowercased().contains("n")  // inf, nan
-    let mantissa = text.prefix { !"eEpP".contains($0) }
-    let isRounded = double.isZero && mantissa.contains { ("1"..."9").contains($0) }
+    // The digits before the exponent, also of a hexadecimal number.
+    let exponent = text.lowercased().contains("x") ? "pP" : "eE"
+    let mantissa = text.prefix { !exponent.contains($0) }
+    let isRounded = double.isZero && mantissa.contains { $0.isHexDigit && $0 != "0" }
     guard double.isFinite || isNamed, !isRounded else { return nil }
     self = double
   }

@@ -37,7 +37,7 @@ extension AccountsDirectory {
   }
 }
 
-/// What became of the local stores.
+/// The outcome of handing over the local stores.
 struct HandedOver {
   /// The keys whose writes lost, of each store that was taken.
   var superseded: [StoreIdentifier: Set<Key>] = [:]

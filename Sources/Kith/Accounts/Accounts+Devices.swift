@@ -200,7 +200,7 @@ extension Accounts {
     let pending = state.withLock { $0.pendingAdoption?.error }
     // Another process's turn, or start, soon ends.
     if let pending, pending.code != .inUse, pending.code != .notRunning {
-      status.problems.append(NodeStatus.Problem(.pendingAdoption(pending)))
+      status.problems.append(NodeStatus.Problem(pending))
     }
     // The local stores' device is in no person's account.
     if account == nil { (status.account, status.device, status.devices) = (nil, nil, []) }

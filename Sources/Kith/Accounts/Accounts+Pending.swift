@@ -6,22 +6,13 @@ extension Accounts {
   /// The problem that writes made while nobody was signed in are not in the account yet. Nil: they
   /// are, nobody is signed in, or another process has them open at this moment.
   ///
-  /// `status` is the account's, if it is known, and says whether another store has room there. Reads
-  /// a copy, and changes nothing.
-  package static func pendingAdoption(
-    in path: String, beside status: NodeStatus? = nil
-  ) -> NodeStatus.Problem? {
+  /// Reads a copy, and changes nothing.
+  package static func pendingAdoption(in path: String) -> NodeStatus.Problem? {
     let directory = AccountsDirectory(path: path)
     guard let location = try? directory.location(), location != .signedOut else { return nil }
     do throws(KithError) {
       let stores = try directory.storesWithLocalWrites()
       guard !stores.isEmpty else { return nil }
-      let known = Set((status?.stores ?? []).map(\.identifier))
-      // The account's own stores count too, and are not in its status.
-      let isFull = known.count + 2 >= Limits.stores
-      if isFull, let new = stores.first(where: { !known.contains($0) }) {
-        throw KithError(.tooManyStores(limit: Limits.stores), store: new)
-      }
       throw KithError(
         .notRunning,
         "They are in the local \(stores.count == 1 ? "store" : "stores") "

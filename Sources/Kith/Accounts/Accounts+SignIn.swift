@@ -159,8 +159,8 @@ extension Accounts {
     try await arrive(at: location)
   }
 
-  /// Has the account adopt the pending writes that it can, unless it stays; otherwise the next account would get
-  /// that.
+  /// Has the account adopt the pending writes that it can, unless it stays; otherwise the next account
+  /// would get them.
   private func adoptBeforeLeaving(
     for next: AccountsDirectory.Location? = nil
   ) async throws(KithError) {

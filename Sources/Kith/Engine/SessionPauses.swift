@@ -26,10 +26,11 @@ extension Engine {
     let session = work.session
     let added = max(0, state.shell.outboxBytes - work.outboxBytes)
     state.queuedBytes += added
-    let debt = state.records[session, default: .ofRecords].borrow(work.recordCost, at: now)
+    let cost = work.recordCost
+    let debt = cost > 0 ? state.records[session, default: .ofRecords].borrow(cost, at: now) : 0
     let held = DispatchTime.now().uptimeNanoseconds - work.nanoseconds
     let slowed = slow(
-      session, of: work.device, by: held, withRecords: work.recordCost > 0, at: now, &state)
+      session, of: work.device, by: held, withRecords: cost > 0, at: now, &state)
     guard state.isRunning else { return nil }
     if debt > 0 { state.pause(session, until: now + debt) }
     let isFull =
@@ -113,8 +114,9 @@ extension EngineState {
 }
 
 extension Input {
-  /// The session whose peer caused the input, and what that counts as records. Nil for what the host's programs, timers and carriers cause, and for the end of a
-  /// session, which nothing can make wait.
+  /// The session whose peer caused the input, and what that counts as records. Nil for what the
+  /// host's programs, timers and carriers cause, and for the end of a session, which nothing can make
+  /// wait.
   var cause: (session: SessionID, recordCost: Int)? {
     switch self {
     case .received(let session, let message): (session, message.recordCost)

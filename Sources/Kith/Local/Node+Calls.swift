@@ -154,7 +154,7 @@ extension Node: NodeAccess {
   /// Of a store that a write would create. Throws `tooManyStores` if the account has no room for it.
   private func usageOfNew(_ identifier: String) throws(KithError) -> Usage {
     if let name = StoreIdentifier(identifier),
-      engine.read({ $0.status().stores.count }) >= Limits.stores
+      engine.read({ $0.storeIdentifiers.count }) >= Limits.stores
     {
       throw KithError(.tooManyStores(limit: Limits.stores), store: name)
     }

@@ -23,8 +23,8 @@ protocol StoreService: AnyObject, Sendable {
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], expecting: ExpectedValues
   ) throws(KithError)
 
-  /// Writes transactions in order, each as ``write(_:_:expecting:)`` does: it is accepted or refused alone.
-  /// They may wait briefly to be committed and published with others. May take only the first
+  /// Writes transactions in order, each as ``write(_:_:expecting:)`` does: it is accepted or refused
+  /// alone. They may wait briefly to be committed and published with others. May take only the first
   /// ones, but at least one.
   ///
   /// - Returns: Of each that it took, the error; nil: it is accepted.

@@ -76,7 +76,7 @@ extension KeyValueStore {
     _ transaction: consuming Transaction
   ) async throws(KithError) -> Bool {
     let (operations, expected) = (try transaction.operations(), try transaction.expectation())
-    // Whoever shares the values with the view makes the view copy all of them for the write.
+    // The view would copy all values for the write while a transaction shares them.
     _ = consume transaction
     guard !operations.isEmpty else { return true }
     do throws(KithError) {

@@ -131,7 +131,7 @@ struct DoctorCommand: AsyncParsableCommand {
       device: await DiagnosisTarget.device(
         of: directory, options.passphraseQuestion, isGiven: options.passphraseSource != nil),
       isSignedOut: (try? options.isSignedOut) ?? false, accountsError: accountsError)
-    target.pendingAdoption = Accounts.pendingAdoption(in: path, beside: target.report)
+    target.pendingAdoption = Accounts.pendingAdoption(in: path)
     let report = await DoctorReport.examine(target)
     try options.print(report.document, text: report.text)
     guard report.isHealthy else {

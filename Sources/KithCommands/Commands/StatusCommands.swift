@@ -57,7 +57,7 @@ struct StatusCommand: AsyncParsableCommand {
     ) {
       try await $0.status()
     }
-    if let pending = Accounts.pendingAdoption(in: options.directoryURL.path, beside: status) {
+    if let pending = Accounts.pendingAdoption(in: options.directoryURL.path) {
       status.problems.append(pending)
     }
     // The device of the local stores belongs to no account.

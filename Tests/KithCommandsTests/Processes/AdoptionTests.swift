@@ -36,6 +36,17 @@ struct AdoptionTests {
       return result.output.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
+    /// Signs out, writes a theme, and signs in again as a process does that is killed before it hands
+    /// the write over.
+    func signInWithoutHandingOver(_ theme: String) async throws {
+      try await kith("account", "sign-out")
+      try await kith("set", "theme", theme)
+      let list = directory.appending(path: "accounts.json")
+      let text = try String(contentsOf: list, encoding: .utf8)
+      try text.replacing(#""devices""#, with: #""signedIn" : ".", "devices""#)
+        .write(to: list, atomically: false, encoding: .utf8)
+    }
+
     /// The ids of the accounts here, in the order of the first time.
     func accounts() async throws -> [String] {
       let lines = try await kith("account", "list").output.split(separator: "\n").dropFirst()
@@ -236,17 +247,11 @@ struct AdoptionTests {
     #expect(try await new.value("theme") == nil)
   }
 
-  /// As if the process that signed in was killed before it handed them over.
   @Test func `a node takes in what is still owed before it is ready`() async throws {
     let household = try Household()
     let member = try await household.create("alpha")
     let new = Newcomer(household, "alpha")
-    let list = new.directory.appending(path: "accounts.json")
-    try await new.kith("account", "sign-out")
-    try await new.kith("set", "theme", "local")
-    let text = try String(contentsOf: list, encoding: .utf8)
-    try text.replacing(#""devices""#, with: #""signedIn" : ".", "devices""#)
-      .write(to: list, atomically: false, encoding: .utf8)
+    try await new.signInWithoutHandingOver("local")
     try await household.start(member)
     #expect(try await member.client.value(forKey: "theme", in: "default") == "local")
   }
@@ -255,12 +260,7 @@ struct AdoptionTests {
     let household = try Household()
     _ = try await household.create("alpha")
     let new = Newcomer(household, "alpha")
-    let list = new.directory.appending(path: "accounts.json")
-    try await new.kith("account", "sign-out")
-    try await new.kith("set", "theme", "local")
-    let text = try String(contentsOf: list, encoding: .utf8)
-    try text.replacing(#""devices""#, with: #""signedIn" : ".", "devices""#)
-      .write(to: list, atomically: false, encoding: .utf8)
+    try await new.signInWithoutHandingOver("local")
     for looking in [["status"], ["status", "--json"], ["status", "--check"], ["doctor"]] {
       let result = try await KithProcess.run(
         looking + ["--directory", new.directory.path], in: household.root)
@@ -292,12 +292,7 @@ struct AdoptionTests {
     let household = try Household()
     _ = try await household.create("alpha")
     let new = Newcomer(household, "alpha")
-    let list = new.directory.appending(path: "accounts.json")
-    try await new.kith("account", "sign-out")
-    try await new.kith("set", "theme", "local")
-    let text = try String(contentsOf: list, encoding: .utf8)
-    try text.replacing(#""devices""#, with: #""signedIn" : ".", "devices""#)
-      .write(to: list, atomically: false, encoding: .utf8)
+    try await new.signInWithoutHandingOver("local")
     try await new.kith("account", "sign-out")
     #expect(try await new.kith("account", "create", "--name", "again").status == 0)
     #expect(try await new.value("theme") == nil)

@@ -156,6 +156,7 @@ struct ValueTextTests {
     (.date, "2026-02-30"), (.date, "1900-02-29"), (.date, "2026-13-01"), (.date, "2026-00-01"),
     (.date, "0000-01-01"), (.date, "2026-01-01T24:00"), (.date, "tomorrow"), (.data, "0x0"),
     (.data, "???"), (.data, "===="), (.data, "AB=="), (.data, "AAEC="), (.double, "1e-400"),
+    (.double, "0xAp-2000"),
     (.json, "{"),
     (.plist, "no"),
   ])

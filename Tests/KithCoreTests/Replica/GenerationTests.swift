@@ -213,6 +213,25 @@ import Testing
     #expect(world.view(2).count == 1)
   }
 
+  /// Peers refuse a change set after 2200, also one that carries entries over.
+  @Test func `at the end of time a device carries nothing over`() throws {
+    let world = try TestWorld(devices: 2, seed: 741)
+    world.connectAll()
+    world.settle()
+    world.write([set("a", 1)], on: 1)
+    world.settle()
+    world.disconnectAll()
+    let last = HybridTime(
+      generation: world.devices[0].replica.timeKeeper.generation,
+      milliseconds: Limits.lastWallMilliseconds)
+    world.devices[0].replica.timeKeeper.witness(HybridTime(rawValue: last.rawValue | 0xfff))
+    world.revoke(1, by: 0)
+    world.settle()
+    let log = try #require(world.devices[0].replica.stores[TestWorld.store]?.log)
+    #expect(log.holdsWithheld)
+    #expect(log.changeSets.values.allSatisfy { $0.clock.isPossible })
+  }
+
   @Test func `a clock that steps during a session ends the exchange`() throws {
     let world = try world(seed: 628)
     world.connectAll()

@@ -37,25 +37,6 @@ import Testing
     world.checkAgreement([0, 1], without: [2], "after a restart")
   }
 
-  /// Peers refuse a change set after 2200, also one that carries entries over.
-  @Test func `at the end of time a device carries nothing over`() throws {
-    let world = try TestWorld(devices: 2, seed: 741)
-    world.connectAll()
-    world.settle()
-    world.write([set("a", 1)], on: 1)
-    world.settle()
-    world.disconnectAll()
-    let last = HybridTime(
-      generation: world.devices[0].replica.timeKeeper.generation,
-      milliseconds: Limits.lastWallMilliseconds)
-    world.devices[0].replica.timeKeeper.witness(HybridTime(rawValue: last.rawValue | 0xfff))
-    world.revoke(1, by: 0)
-    world.settle()
-    let log = try #require(world.devices[0].replica.stores[TestWorld.store]?.log)
-    #expect(log.holdsWithheld)
-    #expect(log.changeSets.values.allSatisfy { $0.clock.isPossible })
-  }
-
   @Test func `a peer counts nothing as covered while a revoked device's entries are withheld`()
     throws
   {

@@ -230,6 +230,7 @@ struct AccountsTests {
     let error = await #expect(throws: KithError.self) { try await accounts.signIn(to: account) }
     #expect(error?.code == .tooManyStores && error?.message.contains(Self.store) == true)
     #expect(accounts.signedIn == account)
+    #expect(try await accounts.status().problems.map(\.message) == [error?.message])
     #expect(other.value(forKey: "theme") == "local" && excess.dictionary.isEmpty)
     try await accounts.signOut()
     #expect(other.dictionary.isEmpty)
