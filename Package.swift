@@ -156,7 +156,7 @@ let package = Package(
     .target(
       name: "KithTestSupport", path: "Tests/KithTestSupport", swiftSettings: strict),
     .executableTarget(name: "kith", dependencies: ["KithCommands"], swiftSettings: strict),
-    .target(name: "KithTerminal", swiftSettings: strict),
+    .target(name: "KithTerminal", dependencies: ["KithCore"], swiftSettings: strict),
     // Values in JSON and property lists.
     .target(
       name: "KithValues", dependencies: ["KithCore", "KithTerminal"], swiftSettings: strict),

@@ -126,16 +126,10 @@ struct LogRateLimit<Subject: Hashable & Sendable>: Sendable {
 }
 
 extension String {
-  /// The text with what a terminal, a log's format or a reader's eye would take for something else as
-  /// numbers: controls, characters of no width or that turn the direction, and quotes.
+  /// The text with characters that are not drawn, and quotes, as numbers.
   fileprivate var harmless: String {
-    if utf8.allSatisfy({ (0x20...0x7E).contains($0) && $0 != UInt8(ascii: "\"") }) { return self }
-    return unicodeScalars.reduce(into: "") { text, scalar in
-      let isHarmless: Bool =
-        switch scalar.properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator, .unassigned: false
-        default: scalar != "\""
-        }
+    unicodeScalars.reduce(into: "") { text, scalar in
+      let isHarmless = CharacterEffect(scalar) == .drawn && scalar != "\""
       text += isHarmless ? String(scalar) : "\\u{\(String(scalar.value, radix: 16))}"
     }
   }
