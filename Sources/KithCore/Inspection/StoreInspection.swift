@@ -9,8 +9,6 @@ package struct StoreInspection: Sendable {
     package var digest: Digest256
     package var changeSet: ChangeSetReference
     package var index: UInt32
-    /// The publishing clock of its change set.
-    package var published: HybridTime
   }
 
   package struct Shown: Hashable, Sendable {

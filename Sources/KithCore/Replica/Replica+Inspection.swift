@@ -12,8 +12,7 @@ extension Replica {
       slot.kept.compactMap { kept in
         kept.location.map {
           StoreInspection.Kept(
-            entry: kept.entry, digest: kept.digest, changeSet: $0.changeSet, index: $0.index,
-            published: store.log.changeSets[$0.changeSet]?.clock ?? .zero)
+            entry: kept.entry, digest: kept.digest, changeSet: $0.changeSet, index: $0.index)
         }
       }
     }

@@ -10,7 +10,9 @@ struct ReferenceMerge {
     var chain: ChainID
     var sequence: UInt64
     var changeSet: ChangeSetReference
-    var published: HybridTime
+    /// Counts published entries as they are first kept: later ones have a larger number, whatever
+    /// their clocks say.
+    var order: Int
     /// Devices that kept it and still have their directory.
     var holders: Set<DeviceNumber>
     /// Whether a device kept it beyond its coverage.
@@ -22,6 +24,7 @@ struct ReferenceMerge {
     var index: UInt32
   }
 
+  private var count = 0
   private var published: [StoreIdentifier: [Key: [Location: Published]]] = [:]
   /// Each store counts its own chains.
   private struct Position: Hashable {
@@ -55,10 +58,10 @@ struct ReferenceMerge {
       return
     }
     let chain = kept.changeSet.chain
+    count += 1
     published[store, default: [:]][key, default: [:]][location] = Published(
       entry: kept.entry, digest: kept.digest, chain: chain, sequence: kept.changeSet.sequence,
-      changeSet: kept.changeSet, published: kept.published, holders: [device],
-      wasBeyond: isBeyond)
+      changeSet: kept.changeSet, order: count, holders: [device], wasBeyond: isBeyond)
     changeSets[
       Position(store: store, chain: chain, sequence: kept.changeSet.sequence), default: []
     ].insert(kept.changeSet.digest)
@@ -109,7 +112,10 @@ struct ReferenceMerge {
         let returned = seen.slots[key]?.contains { kept in
           !kept.entry.isRemoval && kept.changeSet.device == kept.entry.stamp.device
             && !liars.contains(kept.changeSet.device)
-            && !Self.wasBeyond(kept, covered) && Self.isRemoved(kept, covered)
+            && covered.contains {
+              $0.changeSet == kept.changeSet && $0.digest == kept.digest && !$0.wasBeyond
+                && Self.isRemoved($0, covered)
+            }
         }
         if isWhole, returned != true { continue }
       }
@@ -134,17 +140,14 @@ struct ReferenceMerge {
     }
   }
 
-  /// Whether a device kept it beyond its coverage.
-  private static func wasBeyond(_ kept: StoreInspection.Kept, _ all: [Published]) -> Bool {
-    all.contains { $0.changeSet == kept.changeSet && $0.digest == kept.digest && $0.wasBeyond }
-  }
-
   /// Whether the author of a removal knew a value, by what its entry and those before it replaced. If
-  /// it did not, all may have forgotten the removal before they met the value: that stays.
-  private static func isRemoved(_ value: StoreInspection.Kept, _ all: [Published]) -> Bool {
+  /// it did not, all may have forgotten the removal before they met the value: that stays. So may
+  /// one in a change set that is newer than the removal, even if a clock that was far ahead stamped
+  /// that.
+  private static func isRemoved(_ value: Published, _ all: [Published]) -> Bool {
     written(all).contains { removal in
-      removal.entry.isRemoval && value.published < removal.entry.stamp.clock
-        && knew(removal.entry, value.entry.stamp, all)
+      removal.entry.isRemoval && value.order < removal.order
+        && value.entry.stamp < removal.entry.stamp && knew(removal.entry, value.entry.stamp, all)
     }
   }
 
