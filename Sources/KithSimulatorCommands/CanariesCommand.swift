@@ -1,18 +1,22 @@
 internal import ArgumentParser
+internal import Foundation
 internal import KithSimulator
 internal import KithTerminal
 
-struct CanariesCommand: ParsableCommand {
+struct CanariesCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "canaries", abstract: "Plant bugs, and count the seeds until each is caught.",
-    discussion: "Needs the build with canaries that Tests/hunt makes.")
+    discussion: "Needs the build with canaries that Tests/hunt makes. Prints each as it ends.")
 
   @Option(help: ArgumentHelp("At most, for each canary.", valueName: "number")) var seeds = 500
   @Option(help: ArgumentHelp("The first seed.", valueName: "seed")) var first: UInt64 = 1
   @Option(help: ArgumentHelp("Only this canary.", valueName: "name")) var only: String?
-  @Flag(help: "Print JSON.") var json = false
+  @Option(
+    help: ArgumentHelp("Canaries at one time. Default: one a processor.", valueName: "number"))
+  var workers: Int?
+  @Flag(help: "Print JSON, at the end.") var json = false
 
-  func run() throws {
+  func run() async throws {
     let names = Canaries.bugs.map(\.name)
     guard !names.isEmpty else {
       throw CommandFailure(.failure, "this build has no bugs to plant; use Tests/hunt")
@@ -23,23 +27,33 @@ struct CanariesCommand: ParsableCommand {
         .usage,
         "there is no canary \"\(only ?? "")\"; there are " + names.joined(separator: ", "))
     }
-    var table = Table([
-      ("CANARY", .left), ("SEEDS", .right), ("CAUGHT BY", .left), ("THE BUG", .left),
-    ])
+    let console = Console()
+    let width = hunted.map(\.name.count).max() ?? 0
     var catches: [CanaryHunt.Catch] = []
-    let bar = ProgressBar("hunting", total: hunted.count, isQuiet: json)
-    for (done, (name, bug)) in hunted.enumerated() {
-      bar.update(done)
-      let found = CanaryHunt.hunt(name, bug, from: first, seeds: seeds)
-      catches.append(found)
-      table.add([
-        .init(name),
-        .init(found.seeds.map(String.init) ?? "not caught", found.seeds == nil ? .bad : .plain),
-        .init(found.promise ?? ""), .init(found.bug, .faint),
-      ])
+    var waiting = hunted[...]
+    try await withThrowingTaskGroup(of: CanaryHunt.Catch.self) { [first, seeds] group in
+      func begin() {
+        guard let (name, bug) = waiting.popFirst() else { return }
+        group.addTask { CanaryHunt.hunt(name, bug, from: first, seeds: seeds) }
+      }
+      for _ in 0..<max(1, workers ?? ProcessInfo.processInfo.activeProcessorCount) { begin() }
+      while let found = try await group.next() {
+        catches.append(found)
+        if !json { try console.data(line(found, width)) }
+        begin()
+      }
     }
-    bar.finish()
-    try Console().data(json ? KithSimulatorCommands.json(catches) : table.text(Style.output))
-    if catches.contains(where: { $0.seeds == nil }) { throw ExitCode(1) }
+    if json { try console.data(KithSimulatorCommands.json(catches)) }
+    let missed = catches.count { $0.seeds == nil }
+    if !json { try console.data("\(catches.count - missed) of \(catches.count) caught") }
+    if missed > 0 { throw ExitCode(1) }
+  }
+
+  private func line(_ found: CanaryHunt.Catch, _ width: Int) -> String {
+    let name = found.canary.padding(toLength: width, withPad: " ", startingAt: 0)
+    guard let seeds = found.seeds, let promise = found.promise else {
+      return "\(name)  not caught: \(found.bug)"
+    }
+    return "\(name)  after \(Format.count(seeds, "seed")): \(promise)"
   }
 }

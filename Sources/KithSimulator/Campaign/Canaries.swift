@@ -3,6 +3,6 @@
 package enum Canaries {
   package static let bugs: [(name: String, bug: String)] = []
 
-  /// Replaces the planted bug; nil: none.
-  package static func plant(_ name: String?) {}
+  /// Runs the body with this bug in the core, in the current task only.
+  package static func planting<Result>(_ name: String, _ body: () -> Result) -> Result { body() }
 }

@@ -1,4 +1,4 @@
-/// Plants a bug and runs seeds until a promise breaks.
+/// Plants a bug and runs seeds until a promise breaks; hunts in several tasks do not disturb each other.
 package enum CanaryHunt {
   package struct Catch: Codable, Hashable, Sendable {
     package var canary: String
@@ -11,8 +11,12 @@ package enum CanaryHunt {
 
   /// A bug that only makes runs differ needs each seed twice.
   package static func hunt(_ name: String, _ bug: String, from first: UInt64, seeds: Int) -> Catch {
-    Canaries.plant(name)
-    defer { Canaries.plant(nil) }
+    Canaries.planting(name) { huntPlanted(name, bug, from: first, seeds: seeds) }
+  }
+
+  private static func huntPlanted(
+    _ name: String, _ bug: String, from first: UInt64, seeds: Int
+  ) -> Catch {
     var result = Catch(canary: name, bug: bug)
     for number in 0..<seeds {
       let schedule = ScheduleMaker.schedule(seed: first + UInt64(number))
