@@ -15,6 +15,7 @@ struct CanariesCommand: AsyncParsableCommand {
     help: ArgumentHelp("Canaries at one time. Default: one a processor.", valueName: "number"))
   var workers: Int?
   @Flag(help: "Print JSON, at the end.") var json = false
+  @OptionGroup var options: SimOptions
 
   func run() async throws {
     let names = Canaries.bugs.map(\.name)
@@ -27,6 +28,7 @@ struct CanariesCommand: AsyncParsableCommand {
         .usage,
         "there is no canary \"\(only ?? "")\"; there are " + names.joined(separator: ", "))
     }
+    let bounds = try options.bounds()
     let console = Console()
     let width = hunted.map(\.name.count).max() ?? 0
     var catches: [CanaryHunt.Catch] = []
@@ -34,7 +36,7 @@ struct CanariesCommand: AsyncParsableCommand {
     try await withThrowingTaskGroup(of: CanaryHunt.Catch.self) { [first, seeds] group in
       func begin() {
         guard let (name, bug) = waiting.popFirst() else { return }
-        group.addTask { CanaryHunt.hunt(name, bug, from: first, seeds: seeds) }
+        group.addTask { CanaryHunt.hunt(name, bug, from: first, seeds: seeds, within: bounds) }
       }
       for _ in 0..<max(1, workers ?? ProcessInfo.processInfo.activeProcessorCount) { begin() }
       while let found = try await group.next() {

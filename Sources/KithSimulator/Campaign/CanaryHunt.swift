@@ -10,16 +10,20 @@ package enum CanaryHunt {
   }
 
   /// A bug that only makes runs differ needs each seed twice.
-  package static func hunt(_ name: String, _ bug: String, from first: UInt64, seeds: Int) -> Catch {
-    Canaries.planting(name) { huntPlanted(name, bug, from: first, seeds: seeds) }
+  package static func hunt(
+    _ name: String, _ bug: String, from first: UInt64, seeds: Int,
+    within bounds: ScheduleMaker.Bounds = ScheduleMaker.Bounds()
+  ) -> Catch {
+    Canaries.planting(name) { huntPlanted(name, bug, from: first, seeds: seeds, within: bounds) }
   }
 
   private static func huntPlanted(
-    _ name: String, _ bug: String, from first: UInt64, seeds: Int
+    _ name: String, _ bug: String, from first: UInt64, seeds: Int,
+    within bounds: ScheduleMaker.Bounds
   ) -> Catch {
     var result = Catch(canary: name, bug: bug)
     for number in 0..<seeds {
-      let schedule = ScheduleMaker.schedule(seed: first + UInt64(number))
+      let schedule = ScheduleMaker.schedule(seed: first + UInt64(number), within: bounds)
       let run = Simulation.run(schedule)
       var promise = run.violation?.promise
       if promise == nil, name == "drawFromTheSystem", Simulation.run(schedule).trace != run.trace {

@@ -15,7 +15,10 @@ extension Simulation {
     switch message.facts {
     case .batch(let store, let changeSets, _):
       let kept = needsSync ? disk : device.disk.written
-      for changeSet in changeSets { try checkKept(changeSet, store, kept, device) }
+      for changeSet in changeSets {
+        if !needsSync { try checkEarly(changeSet, store, disk, device) }
+        try checkKept(changeSet, store, kept, device)
+      }
     case .have(let stores):
       for (store, vector) in stores { try checkSent(vector, of: store, disk, by: device) }
     case .records(let records):
@@ -88,6 +91,67 @@ extension Simulation {
       throw Violation(.nothingLost, "\(device.name) gave sequence \(sequence) twice")
     }
     device.given[store, default: [:]][chain, default: [:]][sequence] = digest
+  }
+
+  /// Checks what a change set rests on that the device sends before it is durable
+  /// (`Docs/Decisions/early-sending.md`, "Rules"): a start after the end of the host would know that
+  /// it may be lost, its chain has no gap then, and its drafts are lost with it.
+  private func checkEarly(
+    _ changeSet: ChangeSetHeaderFacts, _ store: StoreIdentifier, _ disk: Snapshot,
+    _ device: SimulatedDevice
+  ) throws(Violation) {
+    let (chain, sequence) = (changeSet.chain, changeSet.reference.sequence)
+    let given = device.given[store]?[chain] ?? [:]
+    let durable = disk.stores[store]?.vector[chain] ?? 0
+    // Those of its earlier incarnations, and of copies, come from others.
+    guard chain.device == device.keys.id, chain.incarnation == disk.incarnation,
+      given[sequence] == nil, durable < sequence, !device.wasRestoredUnnoticed, !device.isTraitor
+    else { return }
+    guard disk.earlySending == device.boot else {
+      throw Violation(
+        .nothingLost, "\(device.name) sent a change set early before its mark was committed")
+    }
+    guard durable >= sequence - 1 || given[sequence - 1] != nil else {
+      throw Violation(
+        .nothingLost, "\(device.name) sent sequence \(sequence) before the one before it")
+    }
+    let drafts = Set(disk.stores[store]?.draftedWrites.map(\.clock) ?? [])
+    let isOld = device.replica?.inspect(store)?.slots.values.joined().contains {
+      $0.changeSet == changeSet.reference && drafts.contains($0.entry.stamp.clock)
+    }
+    guard isOld != true else {
+      throw Violation(
+        .wholeTransactions, "\(device.name) sent a draft early that was committed before")
+    }
+  }
+
+  /// Notes the latest clock of what peers have and the disk is about to lose.
+  func noteLost(on device: SimulatedDevice) {
+    let (durable, written) = (device.disk.durable, device.disk.written)
+    var lost = HybridTime.zero
+    for (store, kept) in written.stores {
+      for (reference, changeSet) in kept.changeSets where reference.device == device.keys.id {
+        let given = device.given[store]?[reference.chain]?[reference.sequence]
+        guard given == reference.digest, durable.stores[store]?.changeSets[reference] == nil,
+          let header = try? ChangeSetHeader(decoding: changeSet.header)
+        else { continue }
+        lost = max(lost, header.clock)
+      }
+    }
+    guard lost > .zero else { return }
+    device.lost = (device.disk, lost, device.clock.instant(at: now).wallMilliseconds)
+  }
+
+  /// What is stamped after a start is later than what was sent early and lost, unless the host's
+  /// clock went back meanwhile.
+  func checkLost(_ device: SimulatedDevice) throws(Violation) {
+    guard let (disk, clock, wall) = device.lost.take(), disk === device.disk,
+      device.clock.instant(at: now).wallMilliseconds >= wall, let replica = device.replica
+    else { return }
+    guard replica.hybridClock > clock else {
+      throw Violation(
+        .causality, "\(device.name) started with a clock before what it had sent and lost")
+    }
   }
 
   /// Checks that a write about to be reported durable is on disk, as a draft or published.

@@ -59,6 +59,8 @@ final class SimulatedDevice {
   var writing: [Mutation] = []
   /// Whether messages went out whose commit is not synced yet.
   var hasSentUnsynced = false
+  /// The latest clock of change sets that were sent and that this disk lost, and the host's clock then.
+  var lost: (disk: SimulatedDisk, clock: HybridTime, wallMilliseconds: UInt64)?
   /// How the sync under way ends.
   var syncEnd = SyncEnd.succeeds
   /// Effects until the process dies, and how long it is dead.

@@ -56,6 +56,7 @@ extension Simulation {
     device.views = [:]
     let isCopy = device.disk.isCopy
     try hand(.start(isCopy: isCopy, boot: device.boot), to: device, showing: false)
+    try checkLost(device)
     for store in device.replica?.storeIdentifiers ?? [] {
       device.views[store] = device.replica?.view(of: store)
     }
@@ -99,6 +100,7 @@ extension Simulation {
     let kept = Int.random(in: 0...count, using: &diskChance)
     if kept < count {
       tally.count(device.hasSentUnsynced ? "commits lost after sending" : "commits lost")
+      noteLost(on: device)
     }
     device.disk.crashHost(keeping: kept)
     device.boot = BootID(keyChance.draw())
@@ -288,6 +290,7 @@ extension Simulation {
   func commit(_ round: Round, on device: SimulatedDevice) throws(Violation) {
     if burn(device) { return }
     if case .crashes(let down) = device.syncEnd { return crash(device, for: down) }
+    if device.syncEnd == .fails { noteLost(on: device) }
     do throws(StorageError) {
       try device.disk.sync(hasTold: device.hasSentUnsynced, fails: device.syncEnd == .fails)
     } catch {
