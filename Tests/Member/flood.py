@@ -5,7 +5,7 @@
 
 DIRECTORY is what `kith join` made, and no node runs on it. It prints `begun` with the first message of
 the flood, dials again whenever the session is ended, and reads nothing of what it is sent but to throw it
-away. Each kind is a row of the table of floods in Docs/Testing.md.
+away. The kinds are those of `MemberFloodTests`.
 """
 
 import os

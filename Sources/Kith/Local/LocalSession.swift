@@ -39,7 +39,7 @@ final class LocalSession: ChannelInboundHandler {
     func sayGoodbye() -> EventLoopFuture<Void> {
       channel.eventLoop.submit {
         let session = self.session.value
-        if session.unansweredWrites == 0 { session.send(session.goodbye) }
+        if session.unansweredWrites == 0, session.newLoss == nil { session.send(session.goodbye) }
       }
     }
 
@@ -48,7 +48,9 @@ final class LocalSession: ChannelInboundHandler {
     func end(isDurable: Bool) async {
       let channel = channel
       channel.eventLoop.execute {
-        guard isDurable, let goodbye = try? self.session.value.goodbye.frame() else {
+        guard isDurable, self.session.value.newLoss == nil,
+          let goodbye = try? self.session.value.goodbye.frame()
+        else {
           return channel.close(promise: nil)
         }
         let sent = channel.writeAndFlush(goodbye)
@@ -93,9 +95,9 @@ final class LocalSession: ChannelInboundHandler {
       return await decisions.first { _ in true } ?? false
     }
 
-    fileprivate func finish(_ reply: LocalReply, isWrite: Bool) async {
+    fileprivate func finish(_ reply: LocalReply, to call: NodeCall) async {
       try? await channel.eventLoop.submit {
-        self.session.value.finish(reply, isWrite: isWrite)
+        self.session.value.finish(reply, to: call)
       }.get()
     }
 
@@ -123,6 +125,8 @@ final class LocalSession: ChannelInboundHandler {
   fileprivate var unansweredWrites = 0
   fileprivate var isStopped = false
   private var timer: Scheduled<Void>?
+  /// The number of the engine's last loss of writes that the program knows of, or that was before.
+  private var knownLoss = 0
 
   init(server: LocalServer, channel: any Channel) {
     self.server = server
@@ -260,6 +264,7 @@ final class LocalSession: ChannelInboundHandler {
     }
     kind = .attached
     self.origin = origin
+    knownLoss = node.engine.loss?.number ?? 0
     answer(id, hello)
   }
 
@@ -289,9 +294,8 @@ final class LocalSession: ChannelInboundHandler {
       kind = .lasting
     }
     let (node, origin, id) = (server.node, origin, request.id)
-    let isWrite = request.call.isWrite
     unanswered += 1
-    if isWrite { unansweredWrites += 1 }
+    if request.call.isWrite { unansweredWrites += 1 }
     start { connection in
       let content = await untilFinished(connection.ending) { () -> LocalReply.Content? in
         do throws(KithError) {
@@ -303,7 +307,7 @@ final class LocalSession: ChannelInboundHandler {
         }
       }
       if let content {
-        await connection.finish(LocalReply(id: id, content: content), isWrite: isWrite)
+        await connection.finish(LocalReply(id: id, content: content), to: request.call)
       }
     }
   }
@@ -313,9 +317,21 @@ final class LocalSession: ChannelInboundHandler {
     server.run { await job(handle) }
   }
 
-  private func finish(_ reply: LocalReply, isWrite: Bool) {
+  /// A loss of accepted writes, perhaps of this program's, that it was not told of.
+  fileprivate var newLoss: WriteLoss? {
+    server.node.engine.loss.flatMap { $0.number > knownLoss ? $0 : nil }
+  }
+
+  private func finish(_ reply: LocalReply, to call: NodeCall) {
     unanswered -= 1
-    if isWrite { unansweredWrites -= 1 }
+    if call.isWrite { unansweredWrites -= 1 }
+    var reply = reply
+    if case .flush = call, let loss = newLoss {
+      knownLoss = loss.number
+      if case .answer = reply.content {
+        reply = LocalReply(id: reply.id, content: .failure(loss.error))
+      }
+    }
     // Changes come before the answer to their request.
     for (store, opened) in stores { sendChanges(of: store, opened, isLast: false) }
     send(reply)

@@ -118,8 +118,17 @@ final class RemoteNode: StoreService, NodeAccess {
 
   var isYielding: Bool { state.withLock { $0.isYielding } }
 
-  var hasLostWrites: Bool {
-    state.withLock { $0.hasEnded && !$0.isGoodbye && $0.durable < $0.accepted }
+  /// The node ended without saying that all is durable.
+  var loss: WriteLoss? {
+    guard state.withLock({ $0.hasEnded && !$0.isGoodbye && $0.durable < $0.accepted }) else {
+      return nil
+    }
+    return WriteLoss(
+      number: 1,
+      error: KithError(
+        .timedOut,
+        "The program that had the directory open has ended before it said that all writes are "
+          + "durable. Read the keys, and write them again if need be."))
   }
 
   func close() { state.withLock { $0.channel }?.close(promise: nil) }

@@ -32,9 +32,22 @@ public final class KeyValueStore: Observable, Sendable {
 
   private struct Backend {
     var service: any StoreService
-    /// Whether an earlier service lost accepted writes, until ``flush()`` throws for it.
-    var hasLostWrites = false
+    /// The number of the service's last loss of writes that is known here.
+    var knownLoss: Int
+    /// Writes were lost, until ``flush()`` throws for it.
+    var loss: KithError?
     var waiters: [DispatchSemaphore] = []
+
+    init(_ service: any StoreService) {
+      self.service = service
+      knownLoss = service.loss?.number ?? 0
+    }
+
+    mutating func noteLoss() {
+      guard let found = service.loss, found.number > knownLoss else { return }
+      knownLoss = found.number
+      loss = found.error
+    }
   }
 
   init(
@@ -42,7 +55,7 @@ public final class KeyValueStore: Observable, Sendable {
     onServiceEnd: @escaping ServiceEndHandler = { false }
   ) {
     identifier = view.identifier
-    backend = Mutex(Backend(service: service))
+    backend = Mutex(Backend(service))
     self.view = view
     self.longestReplacing = longestReplacing
     self.onServiceEnd = onServiceEnd
@@ -53,8 +66,9 @@ public final class KeyValueStore: Observable, Sendable {
 
   func replaceService(by next: any StoreService) {
     backend.withLock { backend in
-      if backend.service.hasLostWrites { backend.hasLostWrites = true }
+      backend.noteLoss()
       backend.service = next
+      backend.knownLoss = next.loss?.number ?? 0
     }
     wakeWaiters()
   }
@@ -254,20 +268,24 @@ public final class KeyValueStore: Observable, Sendable {
   /// At another program's node this blocks for at most 30 seconds. If that node ends, this waits as
   /// ``set(_:forKey:)-(_,String)`` does.
   ///
-  /// - Throws: ``KithError`` with `closed`, or a storage code if a write could not be made durable.
-  ///   With `timedOut` if another program's node does not answer for 30 seconds, or was killed
-  ///   first.
+  /// - Throws: ``KithError`` with `closed`, or a storage code if a write could not be made durable,
+  ///   now or since the last call, also if it was one of another store of this directory. With
+  ///   `timedOut` if another program's node does not answer for 30 seconds, or was killed first.
   public func flush() throws(KithError) {
-    try withService { service throws(KithError) in try service.flush() }
-    let hasLostWrites = backend.withLock { backend in
-      defer { backend.hasLostWrites = false }
-      return backend.hasLostWrites
+    do throws(KithError) {
+      try withService { service throws(KithError) in try service.flush() }
+    } catch {
+      backend.withLock { backend in
+        backend.noteLoss()
+        backend.loss = nil
+      }
+      throw error
     }
-    guard hasLostWrites else { return }
-    throw KithError(
-      .timedOut,
-      "The program that had the directory open has ended before it said that all writes are durable. "
-        + "Read the keys, and write them again if need be.")
+    let loss = backend.withLock { backend in
+      backend.noteLoss()
+      return backend.loss.take()
+    }
+    if let loss { throw loss }
   }
 
   /// Retries the body with the next service, if one ended without performing it.

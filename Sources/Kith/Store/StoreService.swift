@@ -40,8 +40,9 @@ protocol StoreService: AnyObject, Sendable {
 
   func flush() throws(KithError)
 
-  /// Whether the service has ended, and accepted writes may be lost.
-  var hasLostWrites: Bool { get }
+  /// The last time that accepted writes were, or may have been, lost; nil: never. Callers that
+  /// await a write hear of it there.
+  var loss: WriteLoss? { get }
 
   /// Takes over the writes made while nobody was signed in, and blocks until they are durable. It
   /// skips writes that it took over before. With no writes it forgets which those are: no local
@@ -78,6 +79,13 @@ protocol StoreService: AnyObject, Sendable {
   var progress: Signal { get }
 }
 
+/// A loss of accepted writes at a service.
+struct WriteLoss: Sendable {
+  /// 1, 2, 3 … at each service.
+  var number: Int
+  var error: KithError
+}
+
 extension Engine: StoreService {
   func open(_ store: StoreIdentifier, policy: Policy) throws(KithError) -> StoreView {
     try open(store, policy: policy, isLooking: false)
@@ -95,8 +103,9 @@ extension Engine: StoreService {
     try write(store, each: transactions, origin: .owner)
   }
 
-  /// This process's engine tells each writer itself.
-  var hasLostWrites: Bool { false }
+  var loss: WriteLoss? {
+    state.withLock { $0.shell.loss }.map { WriteLoss(number: $0.number, error: KithError($0.error)) }
+  }
 
   func adopt(
     _ store: StoreIdentifier, _ policy: Policy, _ writes: [LocalWrite]

@@ -80,6 +80,12 @@ struct TimeKeeper: Sendable {
     update(at: host)
   }
 
+  /// A device is no member any more.
+  mutating func forget(_ device: DeviceID) {
+    guard memberTimes.removeValue(forKey: device) != nil else { return }
+    update(at: host)
+  }
+
   func time(at host: Instant) -> (now: Instant, followed: DeviceID?) {
     let own = Int64(clamping: host.wallMilliseconds)
     guard !(isSynchronised && Self.isPossible(own)),

@@ -17,8 +17,7 @@ extension Replica {
   }
 
   /// Ends former members' sessions; a revoked one is first sent its revocation, and nothing else.
-  /// Unless revoked itself, withholds revoked devices' chains, and forgets their addresses and
-  /// coverage.
+  /// Unless revoked itself, withholds revoked devices' chains, and forgets what they told.
   mutating func endSessionsOfFormerMembers(_ revoked: [DeviceID]) {
     for id in links.keys.sorted() {
       if let joiner = links[id]?.joiner, roster.isRevoked(joiner) { end(id, .revoked) }
@@ -34,7 +33,7 @@ extension Replica {
   }
 
   /// Withholds newly revoked devices' chains, drops those that hold nothing, and forgets the
-  /// devices' addresses and coverage.
+  /// devices' addresses, coverage, times and limits.
   private mutating func forget(_ revoked: Set<DeviceID>) {
     var mutations: [Mutation] = []
     for device in revoked.sorted() {
@@ -42,6 +41,9 @@ extension Replica {
         mutations.append(.addresses(device, []))
         effects.append(.addresses([device: []]))
       }
+      _ = clockDifferences.agree(with: device)
+      storesLeftOut[device] = nil
+      timeKeeper.forget(device)
     }
     coverage.forget(revoked)
     for id in links.keys { links[id]?.forget(revoked) }

@@ -41,6 +41,9 @@ extension Shell {
     guard case .round(let writes) = out.take() else { preconditionFailure("no round is out") }
     let isRecovery = health.problem != nil
     health = .sound
+    if outbox.isEmpty {
+      carriers = carriers.filter { if case .removed = $0.value { false } else { true } }
+    }
     return Aftermath(
       settled: settle(writes, .success(())), healthChange: isRecovery ? .recovered : nil)
   }
@@ -52,8 +55,13 @@ extension Shell {
     _ error: StorageError, isCommitted: Bool = false, at now: Instant
   ) -> Aftermath {
     var aftermath = Aftermath()
-    if case .round(let writes) = out.take(), isCommitted {
-      aftermath.settled = settle(writes, .success(()))
+    var lost = outbox.compactMap { if case .durable(let write) = $0 { write } else { nil } }
+    lost += replica.waitingWrites
+    if case .round(let writes) = out.take() {
+      if isCommitted { aftermath.settled = settle(writes, .success(())) } else { lost += writes }
+    }
+    if lost.contains(where: { results[$0] == nil }) {
+      loss = Loss(number: (loss?.number ?? 0) + 1, error: error)
     }
     outbox = []
     outboxBytes = 0

@@ -86,6 +86,13 @@ package struct Shell: Sendable {
     case refused(StorageError)
   }
 
+  /// A failure that lost accepted writes whose results nobody awaits.
+  package struct Loss: Sendable {
+    /// 1, 2, 3 …
+    package var number: Int
+    package var error: StorageError
+  }
+
   enum Out {
     case round([WriteID])
     case reload
@@ -103,6 +110,8 @@ package struct Shell: Sendable {
   /// The weight of the effects in the outbox.
   package internal(set) var outboxBytes = 0
   package internal(set) var health = Health.sound
+  /// The last of its kind; nil: none.
+  package internal(set) var loss: Loss?
   package private(set) var isClosed = false
   /// The run of the host; nil: unknown.
   package private(set) var boot: BootID?
@@ -112,8 +121,8 @@ package struct Shell: Sendable {
   package private(set) var clockStatus: (isSynchronised: Bool, hasHardware: Bool)?
   /// The program's setting; nil: as stored.
   package private(set) var keepsHistory: Bool?
-  /// How each carrier was last attached, or that it was removed.
-  package private(set) var carriers: [CarrierID: CarrierEvent] = [:]
+  /// How each carrier was last attached, or that its removal is not durable.
+  package internal(set) var carriers: [CarrierID: CarrierEvent] = [:]
   /// The work handed out: at most one piece.
   var out: Out?
   /// When the replica wants a tick.
@@ -246,7 +255,8 @@ package struct Shell: Sendable {
     return result
   }
 
-  /// Queues an empty write, which is settled after all earlier inputs.
+  /// Queues an empty write, which is settled after all earlier inputs. Its success says nothing of
+  /// writes that ``loss`` counts.
   package mutating func mark(_ write: WriteID) -> Marked {
     if let problem = health.problem { return .refused(problem) }
     coalescesUntil = nil

@@ -275,4 +275,53 @@ extension StoreReplica {
       .quotaViolationChange, changes.filter { !written.contains($0.key) },
       superseded: drafted.refused, at: milliseconds, noting: &applied.outcome)
   }
+
+  // MARK: Drafts on a new state
+
+  /// The keys that drafts lost when the published entries changed.
+  struct LostDrafts {
+    /// Lost to later writes.
+    var superseded: Set<Key> = []
+    /// In refused transactions.
+    var refused: Set<Key> = []
+  }
+
+  /// Drops the drafts that would not be the newest entry of their key, and refuses transactions of
+  /// which a value would not be shown (`Docs/Protocol/drafts.md`, "Re-checking").
+  mutating func reapplyDrafts(
+    author: DeviceID, noting outcome: inout StoreOutcome
+  ) -> LostDrafts {
+    var keys = LostDrafts()
+    guard !drafts.isEmpty else { return keys }
+    var remaining: [LocalWrite] = []
+    for write in drafts.transactions {
+      var rest = write
+      rest.operations.removeAll { !state.isNewest($0, writtenAt: write.clock, by: author) }
+      if write.clock.isAdopted, rest != write {
+        refuse(write, because: .initialSync, noting: &outcome)
+        rest.operations = []
+      }
+      keys.superseded.formUnion(Set(write.keys).subtracting(rest.keys))
+      if !rest.operations.isEmpty { remaining.append(rest) }
+    }
+    var unshown: [LocalWrite] = []
+    while true {
+      let refused = state.replaceDrafts(with: remaining, author: author)
+      guard !refused.isEmpty else { break }
+      unshown += refused
+      let clocks = Set(refused.map(\.clock))
+      remaining.removeAll { clocks.contains($0.clock) }
+    }
+    // Some may fit over the remaining ones, without others that were not shown.
+    for write in unshown.sorted(by: { $0.clock < $1.clock }) {
+      if state.applyDraft(write, author: author) != nil {
+        remaining.append(write)
+      } else {
+        refuse(write, because: .quota, noting: &outcome)
+        keys.refused.formUnion(write.keys)
+      }
+    }
+    drafts.retain(only: remaining)
+    return keys
+  }
 }

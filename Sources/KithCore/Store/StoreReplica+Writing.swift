@@ -119,56 +119,9 @@ extension StoreReplica {
     return fits ? nil : .quota
   }
 
-  // MARK: Drafts on a new state
+  // MARK: Refusals and other changes
 
-  /// The keys that drafts lost when the published entries changed.
-  struct LostDrafts {
-    /// Lost to later writes.
-    var superseded: Set<Key> = []
-    /// In refused transactions.
-    var refused: Set<Key> = []
-  }
-
-  /// Drops the drafts that would not be the newest entry of their key, and refuses transactions of
-  /// which a value would not be shown (`Docs/Protocol/drafts.md`, "Re-checking").
-  mutating func reapplyDrafts(
-    author: DeviceID, noting outcome: inout StoreOutcome
-  ) -> LostDrafts {
-    var keys = LostDrafts()
-    guard !drafts.isEmpty else { return keys }
-    var remaining: [LocalWrite] = []
-    for write in drafts.transactions {
-      var rest = write
-      rest.operations.removeAll { !state.isNewest($0, writtenAt: write.clock, by: author) }
-      if write.clock.isAdopted, rest != write {
-        refuse(write, because: .initialSync, noting: &outcome)
-        rest.operations = []
-      }
-      keys.superseded.formUnion(Set(write.keys).subtracting(rest.keys))
-      if !rest.operations.isEmpty { remaining.append(rest) }
-    }
-    var unshown: [LocalWrite] = []
-    while true {
-      let refused = state.replaceDrafts(with: remaining, author: author)
-      guard !refused.isEmpty else { break }
-      unshown += refused
-      let clocks = Set(refused.map(\.clock))
-      remaining.removeAll { clocks.contains($0.clock) }
-    }
-    // Some may fit over the remaining ones, without others that were not shown.
-    for write in unshown.sorted(by: { $0.clock < $1.clock }) {
-      if state.applyDraft(write, author: author) != nil {
-        remaining.append(write)
-      } else {
-        refuse(write, because: .quota, noting: &outcome)
-        keys.refused.formUnion(write.keys)
-      }
-    }
-    drafts.retain(only: remaining)
-    return keys
-  }
-
-  private mutating func refuse(
+  mutating func refuse(
     _ write: LocalWrite, because reason: Refusal.Reason, noting outcome: inout StoreOutcome
   ) {
     outcome.mutations += refusals.add(
@@ -220,39 +173,6 @@ extension StoreReplica {
     view(
       .quotaViolationChange, state.changes(since: shown),
       superseded: keys.superseded.union(keys.refused), at: milliseconds, noting: &outcome)
-  }
-
-  // MARK: Notifying programs
-
-  /// Notifies programs of changes, and keeps the values that these end. Programs are notified of
-  /// every change here, except that a failed commit undoes what its history never kept.
-  mutating func view(
-    _ reason: ChangeReason?, _ changes: [ShownChange], superseded: Set<Key> = [],
-    at milliseconds: UInt64, noting outcome: inout StoreOutcome
-  ) {
-    guard !changes.isEmpty || !superseded.isEmpty else { return }
-    if isUsedHere { keepPast(of: changes, because: reason, at: milliseconds) }
-    outcome.views.append(
-      ViewChange(
-        store: identifier, reason: reason, changes: changes.map { ($0.key, $0.value) },
-        superseded: superseded.sorted()))
-  }
-
-  /// That a key was missing is kept only if this device sets it, or if the key has a history:
-  /// otherwise a first sync would fill the history.
-  private mutating func keepPast(
-    of changes: [ShownChange], because reason: ChangeReason?, at milliseconds: UInt64
-  ) {
-    guard var kept = history.take() else { return }
-    let transaction = kept.next
-    for change in changes where change.old != nil || reason == nil || kept.contains(change.key) {
-      let writer = state.slot(change.key)?.newest.entry.stamp.device
-      kept.add(
-        change.old, of: change.key, endedBy: reason == .quotaViolationChange ? nil : writer,
-        at: milliseconds, limit: policy.capacityWithKeys(factor: Limits.historyFactor),
-        transaction: transaction)
-    }
-    history = kept
   }
 }
 

@@ -106,6 +106,39 @@ struct StoreReplica {
     revision += 1
     return log.cover(chain, through: sequence)
   }
+
+  // MARK: Notifying programs
+
+  /// Notifies programs of changes, and keeps the values that these end. Programs are notified of
+  /// every change here, except that a failed commit undoes what its history never kept.
+  mutating func view(
+    _ reason: ChangeReason?, _ changes: [ShownChange], superseded: Set<Key> = [],
+    at milliseconds: UInt64, noting outcome: inout StoreOutcome
+  ) {
+    guard !changes.isEmpty || !superseded.isEmpty else { return }
+    if isUsedHere { keepPast(of: changes, because: reason, at: milliseconds) }
+    outcome.views.append(
+      ViewChange(
+        store: identifier, reason: reason, changes: changes.map { ($0.key, $0.value) },
+        superseded: superseded.sorted()))
+  }
+
+  /// That a key was missing is kept only if this device sets it, or if the key has a history:
+  /// otherwise a first sync would fill the history.
+  private mutating func keepPast(
+    of changes: [ShownChange], because reason: ChangeReason?, at milliseconds: UInt64
+  ) {
+    guard var kept = history.take() else { return }
+    let transaction = kept.next
+    for change in changes where change.old != nil || reason == nil || kept.contains(change.key) {
+      let writer = state.slot(change.key)?.newest.entry.stamp.device
+      kept.add(
+        change.old, of: change.key, endedBy: reason == .quotaViolationChange ? nil : writer,
+        at: milliseconds, limit: policy.capacityWithKeys(factor: Limits.historyFactor),
+        transaction: transaction)
+    }
+    history = kept
+  }
 }
 
 /// The results of a change of a store, for ``Replica/carryOut(_:in:)``.

@@ -165,7 +165,7 @@ extension Faults {
   /// one kind of message after another, as fast as it goes.
   @Suite(.enabled(if: IndependentDevice.isPossible, "python3 or libsodium's library is missing"))
   struct MemberFloodTests {
-    /// The rows of the table of floods in Docs/Testing.md.
+    /// The kinds of message that `Tests/Member/flood.py` sends.
     enum Flood: String, CaseIterable {
       case empty, known, rename, records, haves, vectors, batches, writes, replays, words,
         large, addresses, revoked

@@ -169,6 +169,37 @@ struct EngineTests {
     fixture.engine.stopWriter()
   }
 
+  @Test("flush throws once, at each store, for accepted writes that the writer lost before")
+  func flushingAfterALoss() async throws {
+    let fixture = try EngineFixture()
+    let engine = fixture.engine
+    #expect(engine.beginRunning(link: NoLink()))
+    async let writer: Void = engine.runWriter()
+    defer { engine.stopWriter() }
+    fixture.storage.failNextCommit(.diskFull)
+    try fixture.store.set(1, forKey: "a")
+    // The writer's commit failed, and it reloaded: nothing waits any more.
+    try await eventually {
+      engine.state.withLock { $0.shell.loss != nil && $0.problem == nil && !$0.shell.isBusy }
+    }
+    let other = KeyValueStore(
+      service: engine, view: try engine.open(#require(StoreIdentifier("b")), policy: .standard))
+    try other.flush()  // It was made later.
+    let error = #expect(throws: KithError.self) { try fixture.store.flush() }
+    #expect(error?.code == .diskFull)
+    try fixture.store.flush()
+    try fixture.store.set(2, forKey: "a")
+    try fixture.store.flush()
+    // Who awaits a write hears of it there.
+    fixture.storage.failNextCommit(.diskFull)
+    await #expect(throws: KithError.self) {
+      try await fixture.store.commit { $0.set(3, forKey: "a") }
+    }
+    try fixture.store.flush()
+    engine.stopWriter()
+    await writer
+  }
+
   @Test func coalescedWritesAreOneCommitAfterAMoment() async throws {
     let fixture = try EngineFixture()
     let (store, storage, engine) = (fixture.store, fixture.storage, fixture.engine)

@@ -192,7 +192,7 @@ struct AttachedEndTests {
         node.hangUp()
       }
       try await eventually { program.node.hasEnded }
-      #expect(program.node.hasLostWrites == !saysGoodbye)
+      #expect((program.node.loss != nil) == !saysGoodbye)
       program.store.replaceService(by: store.service)
       let first = try await error { try program.store.flush() }
       #expect(first?.code == (saysGoodbye ? nil : .timedOut))

@@ -326,7 +326,7 @@ struct LocalProtocolTests {
       return program
     }
     try await eventually { program.node.hasEnded }
-    #expect(!program.node.hasLostWrites)
+    #expect(program.node.loss == nil)
     #expect(try served.node.store("com.example.test").dictionary.count == 20)
     try served.node.close()
   }

@@ -33,7 +33,7 @@ private final class UnflushedService: StoreService {
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], expecting: ExpectedValues
   ) async throws(KithError) { throw Self.full }
   func flush() throws(KithError) { throw Self.full }
-  var hasLostWrites: Bool { false }
+  var loss: WriteLoss? { nil }
   func open(_ store: StoreIdentifier, policy: Policy) throws(KithError) -> StoreView { view }
   func open(
     _ view: StoreView, policy: Policy, reason: ChangeReason, superseded: Set<KeyValueStore.Key>
