@@ -37,6 +37,24 @@ import Testing
     world.checkAgreement([0, 1], without: [2], "after a restart")
   }
 
+  @Test func `what a revoked device told of itself counts no more`() throws {
+    let world = try TestWorld(devices: 3, seed: 702)
+    world.clockErrors[2] = 300_000
+    world.connectAll()
+    world.settle()
+    let revoked = world.devices[2].replica.keys.id
+    world.devices[0].replica.storesLeftOut[revoked] = StoresLeftOut(here: [TestWorld.store])
+    #expect(world.devices[0].replica.clockStatus.differences.map(\.device) == [revoked])
+    #expect(world.devices[0].replica.timeKeeper.time(of: revoked) != nil)
+    world.revoke(2, by: 0)
+    world.settle()
+    for device in world.devices.prefix(2) {
+      #expect(device.replica.clockStatus.differences.isEmpty)
+      #expect(device.replica.timeKeeper.time(of: revoked) == nil)
+      #expect(device.replica.storesLeftOut[revoked] == nil)
+    }
+  }
+
   @Test func `a peer counts nothing as covered while a revoked device's entries are withheld`()
     throws
   {

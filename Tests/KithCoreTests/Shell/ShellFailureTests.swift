@@ -33,6 +33,50 @@ import Testing
     #expect(failure(fixture.shell.takeResult(of: new)) == .storage(ShellFixture.full))
   }
 
+  @Test(arguments: ["in the round", "in the outbox", "in the replica"])
+  func `a failure that loses a write that nobody awaits is counted`(place: String) throws {
+    var fixture = try ShellFixture()
+    let id = WriteID(rawValue: 1 << 40)
+    if place != "in the round" {
+      _ = try fixture.write("a")
+      _ = try fixture.nextRound()
+    }
+    try fixture.take(.write(id, TestWorld.store, [set("b", 1)]))
+    if place == "in the round" { _ = try fixture.nextRound() }
+    if place == "in the outbox" { try fixture.take(.flush) }
+    _ = fixture.shell.failed(ShellFixture.full, at: fixture.now)
+    #expect(fixture.shell.loss?.number == 1)
+    #expect(fixture.shell.loss?.error == ShellFixture.full)
+    guard case .reload = fixture.next() else { throw ShellFixture.full }
+    _ = try fixture.reopen()
+    fixture.drain()
+    guard case .nothingWaits = fixture.shell.mark(WriteID(rawValue: 2 << 40)) else {
+      throw ShellFixture.full
+    }
+    // An awaited one is no loss: its writer is told.
+    _ = try fixture.write("c")
+    _ = try fixture.nextRound()
+    _ = fixture.shell.failed(ShellFixture.full, at: fixture.now)
+    #expect(fixture.shell.loss?.number == 1)
+  }
+
+  @Test func `a removed carrier is remembered until that is durable`() throws {
+    var fixture = try ShellFixture()
+    let id = CarrierID(Digest128 { _ in })
+    try fixture.take(.carrier(id, .attached(shortestMilliseconds: 5_000)))
+    fixture.drain()
+    #expect(fixture.shell.carriers.count == 1)
+    _ = try fixture.write("a")
+    _ = try fixture.nextRound()
+    try fixture.take(.carrier(id, .removed))
+    _ = try fixture.write("b")
+    try fixture.take(.flush)
+    _ = fixture.shell.committed()
+    #expect(fixture.shell.carriers.count == 1, "its commit comes")
+    fixture.drain()
+    #expect(fixture.shell.carriers.isEmpty)
+  }
+
   @Test func `the next replica's first commit tells whether storage takes one`() throws {
     var fixture = try ShellFixture()
     try fixture.fail()
