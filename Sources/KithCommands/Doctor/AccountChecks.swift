@@ -83,7 +83,7 @@ struct RosterCheck: Check {
         && now - min($0.milliseconds, now) >= (device.lastSeenMilliseconds ?? 0)
           + Self.longestMeeting
     }
-    return device.wasHeard && !device.isConnected && isHeard != true
+    return device.wasSeen && !device.isConnected && isHeard != true
       && now - min(since, now) < Self.usualAbsence
   }
 
@@ -95,7 +95,7 @@ struct RosterCheck: Check {
     if device.isConnected {
       return finding(.note, tried: tried, seen: report.state(of: device, now: now).text)
     }
-    guard device.wasHeard else {
+    guard device.wasSeen else {
       return finding(
         .note, tried: tried,
         seen: "never seen since it joined \(Format.ago(device.enrolledMilliseconds, now: now))"

@@ -79,7 +79,7 @@ struct DevicesReport: Equatable, Sendable {
       "\(address.failure(now: nowMilliseconds)); to stop calling it: kith devices forget "
         + Columns.printable(address.address)
     }
-    let unheard = status.members.filter { !$0.wasHeard }
+    let unheard = status.members.filter { !$0.wasSeen }
     if !unheard.isEmpty {
       lines.append(
         "Never seen: \(names(unheard)). If none of your devices is that, as where joining broke "
@@ -115,12 +115,12 @@ struct DevicesReport: Equatable, Sendable {
 
   private func heard(_ device: NodeStatus.Device) -> String {
     device.lastSeenMilliseconds.map { Format.ago($0, now: nowMilliseconds) }
-      ?? (device.wasHeard ? "" : "never")
+      ?? (device.wasSeen ? "" : "never")
   }
 
   private func has(_ device: NodeStatus.Device) -> String {
     guard let missing = device.missing else { return "" }
-    let stores = device.storesItLeavesOut.count
+    let stores = device.storesRejectedThere.count
     if stores > 0 { return "lacks \(Format.count(stores, "store"))" }
     return missing == 0 ? "everything" : "lacks \(Format.count(missing))"
   }
@@ -186,7 +186,7 @@ extension NodeStatus.Address {
     case .notOfAccount?: "another account or program"
     case .anotherDevice?: "another device"
     case .thisDevice?: "this device itself"
-    case .noRoom?: "session limit reached"
+    case .sessionLimit?: "session limit reached"
     case .failed?: reason.map { Columns.printable($0) } ?? "failed"
     case nil: "not called"
     }
@@ -209,7 +209,7 @@ extension NodeStatus.Address {
     case .unknownHost?: "see that the name is right, and that this host finds it"
     case .notOfAccount?: "compare the accounts: kith account list on both"
     case .thisDevice?: "name the other device's address"
-    case .anotherDevice?, .noRoom?, .failed?, .met?, nil: nil
+    case .anotherDevice?, .sessionLimit?, .failed?, .met?, nil: nil
     }
   }
 }
