@@ -10,9 +10,8 @@ struct LogLine: Hashable, Sendable {
     case unreached = "an address leads to no device"
     case joined = "a device joined the account"
     case renamed = "a device was renamed"
-    case revoked = "a device was taken out of the account"
-    case revokedHere =
-      "this device was taken out of the account: nothing is exchanged any more"
+    case revoked = "a device was revoked"
+    case revokedHere = "this device was revoked: it exchanges nothing"
     case clocksDiffer = "clocks differ: set them right"
     case clocksAgree = "clocks agree again"
     case clockSetBack = "the clock had been ahead: unpublished writes were stamped again"

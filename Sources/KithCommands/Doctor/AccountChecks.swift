@@ -100,8 +100,8 @@ struct RosterCheck: Check {
         .note, tried: tried,
         seen: "never seen since it joined \(Format.ago(device.enrolledMilliseconds, now: now))"
           + calls,
-        advice: "start its node: kith run; if none of your devices is that, as where joining broke "
-          + "off, take it out: kith devices revoke")
+        advice: "start its node: kith run; if you have no such device, because joining broke off, "
+          + "revoke it: kith devices revoke")
     }
     let heard = device.lastSeenMilliseconds
     let isLong = now - min(heard ?? device.enrolledMilliseconds, now) > Self.longSilence
@@ -109,7 +109,7 @@ struct RosterCheck: Check {
     return finding(
       .note, tried: tried, seen: (seen ?? "not seen since the node started") + calls,
       advice: isLong
-        ? "if it is lost, take it out of the account: kith devices revoke"
+        ? "if it is lost, revoke it: kith devices revoke"
         : report.unreached(device.id).lazy.compactMap(\.advice).first)
   }
 

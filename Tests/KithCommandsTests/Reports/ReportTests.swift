@@ -189,8 +189,8 @@ struct ReportTests {
 
         1 of 2 connected; not known: server
 
-        Never seen: server. If none of your devices is that, as where joining broke off, take \
-        it out: kith devices revoke
+        Never seen: server. If you have no such device, because joining broke off, revoke it: \
+        kith devices revoke
         """)
     let everyday = report.text(.plain)
     report.isLong = true
