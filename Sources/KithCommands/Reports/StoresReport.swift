@@ -117,7 +117,7 @@ struct UnshownReport: Sendable {
 extension KeyValueStore.Refusal.Reason {
   fileprivate var words: String {
     switch self {
-    case .quota: "no room"
+    case .quota: "over quota"
     case .initialSync: "the account had the key"
     }
   }

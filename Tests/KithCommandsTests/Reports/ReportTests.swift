@@ -260,7 +260,7 @@ struct ReportTests {
       report.text(.plain) == """
         KEY    NO  SIZE  WRITTEN BY     WRITTEN               VALUE    WHY
         photo       3 B  desktop\\u{1b}  1970-01-01T00:16:40Z  x        hidden
-        old     3        this device    1970-01-01T00:16:41Z  removed  refused: no room
+        old     3        this device    1970-01-01T00:16:41Z  removed  refused: over quota
         """)
     let line = report.document.text(indented: false)
     for member in [
