@@ -194,9 +194,3 @@ package struct OutboundObject: Sendable {
     return SealedObject.seal(body.encoded(with: messages), seal)
   }
 }
-
-extension Entropy {
-  mutating func drawNumber() -> UInt64 {
-    draw(Digest128.self).bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
-  }
-}
