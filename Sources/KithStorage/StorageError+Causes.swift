@@ -85,8 +85,8 @@ extension StorageError {
     Self(
       code: .diskFull, path: path,
       message:
-        "no room left (\(reason)): nothing is kept, and what is there can be read; free some on "
-        + "this disk (removing keys needs some and frees none), and try again")
+        "the disk is full (\(reason)): writes fail, reads work; free some space on it (removing keys "
+        + "needs some and frees none), and try again")
   }
 
   static func readOnly(_ path: String, _ reason: String) -> Self {

@@ -132,7 +132,7 @@ class DeviceTests(Case):
         desktop.browser.type("#editor-key", "late")
         desktop.browser.type("#editor-value", "late")
         desktop.save()
-        desktop.browser.wait_text("#editor .problem", "removed from the account")
+        desktop.browser.wait_text("#editor .problem", "device was revoked")
         self.assertEqual(desktop.value("theme"), "dark")
         self.assertEqual(laptop.peer.values, {"theme": "light"})
 

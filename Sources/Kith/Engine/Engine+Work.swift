@@ -111,7 +111,7 @@ extension Engine {
     case (_, .recovered): later.append { self.noteRecovery() }
     case (.failed(let error, _), _):
       later.append {
-        // The first failure was followed by a reload.
+        // The retry failed too: if the database is damaged, loading it anew does not help.
         if error.code == .damaged { self.damage.raise() }
         self.progress.raise()
         self.wakeup.signal()
@@ -139,7 +139,8 @@ extension Engine {
   }
 
   private func reload() -> Outcome {
-    // It may cover less than it said, as another process may.
+    // The loaded data may cover less than this process told others. Others replace the coverage of
+    // a process by that of a new one.
     var entropy = SystemRandom()
     let process = ProcessID(entropy.draw())
     do throws(StorageError) {
@@ -170,7 +171,7 @@ extension Engine {
         isCommitted = true
       }
       if !hasPushed.load(ordering: .relaxed) { send(pushes, over: links) }
-      // A status tells of local writes too.
+      // Each commit is progress, because a status shows local writes too.
       try act(on: round.afterCommit, over: links, hasProgress: isCommitted && !mutations.isEmpty)
     } catch {
       return .failed(error, isCommitted: isCommitted)

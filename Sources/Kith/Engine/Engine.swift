@@ -12,7 +12,8 @@ internal import Synchronization
 /// never wait for a disk. Only a lone durable write drains on its caller's thread, which saves two
 /// thread switches. While the node does not run, the writing thread drains.
 final class Engine: Sendable {
-  /// If a session adds to an outbox of more bytes, no session is read until it is taken.
+  /// If a session adds to the outbox and it then has more bytes, no session is read until the writer
+  /// takes the outbox.
   static let pauseBytes = 16 << 20
   /// The same for the bytes that sessions added: carrying them out may delay a program's write. They
   /// count together, because a member can have any number of devices.
@@ -144,7 +145,7 @@ struct EngineState {
   /// The weight of the effects in the outbox that sessions caused.
   var queuedBytes = 0
   var pauses: [SessionID: SessionPause] = [:]
-  /// The bytes of records that sessions may still bring at once.
+  /// Rate limit of each session's membership records, in bytes.
   var records: [SessionID: TokenBucket] = [:]
   var shares = SessionShares()
   /// Whether ``Engine/close()`` waits for the current drainer.
@@ -207,7 +208,7 @@ struct EngineState {
   mutating func tell(_ settled: [WriteID]) -> [() -> Void] {
     var later: [() -> Void] = []
     for write in settled {
-      // A caller that does not wait yet asks before it does.
+      // A caller that does not wait yet asks for the outcome before it waits.
       guard let tell = waiters.removeValue(forKey: write), let outcome = outcome(of: write) else {
         continue
       }
@@ -216,7 +217,7 @@ struct EngineState {
     return later
   }
 
-  /// Takes a write's outcome; nil while it is open.
+  /// Removes and returns a write's outcome; nil while the write is not settled.
   mutating func outcome(of write: WriteID) -> Result<Void, KithError>? {
     shell.takeResult(of: write)?.mapError(KithError.init)
   }

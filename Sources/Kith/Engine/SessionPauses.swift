@@ -5,7 +5,7 @@ internal import KithCore
 struct SessionPause {
   /// The end of the pause of a device that held the lock too long, on the monotonic clock.
   var untilMilliseconds: UInt64?
-  /// Whether the outbox must be taken first.
+  /// Whether the writer must take the outbox first.
   var isForBytes: Bool
 }
 

@@ -6,7 +6,7 @@ struct StatusLog: Sendable {
   private struct Device: Sendable {
     var name: String
     var isConnected = false
-    /// How many stores of both sides the other does not take.
+    /// How many stores of both sides the other does not accept.
     var leftOut = 0
   }
 
@@ -64,7 +64,7 @@ struct StatusLog: Sendable {
           address.map { ["address": $0] } ?? [:]))
       logged.isConnected = device.isConnected
     }
-    let leftOut = device.storesLeftOutHere.count + device.storesItLeavesOut.count
+    let leftOut = device.storesRejectedHere.count + device.storesRejectedThere.count
     if leftOut > logged.leftOut {
       lines.append(LogLine(.storesLeftOut, device: device.id, ["count": "\(leftOut)"]))
     }

@@ -109,8 +109,8 @@ extension KithError {
 
   static let revokedDevice = KithError(
     .revoked,
-    "This device was removed from the account. It keeps what it has read; to write again, remove it "
-      + "here and join anew: kith account leave, then kith join.")
+    "This device was revoked. It keeps what it has read; to write again, remove it here and join "
+      + "anew: kith account leave, then kith join.")
 
   static let closedNode = KithError(.closed, "The node was closed. Open it again.")
 }
@@ -133,10 +133,10 @@ extension KithError {
     case .unknownDevice:
       self.init(.invalidDevice, "The account has no such device.", cause: error)
     case .alreadyRevoked:
-      self.init(.invalidDevice, "The device was removed from the account before.", cause: error)
+      self.init(.invalidDevice, "The device was revoked before.", cause: error)
     case .ownDevice:
       self.init(
-        .invalidDevice, "A device does not remove itself. Do it on another device of the account.",
+        .invalidDevice, "A device does not revoke itself. Do it on another device of the account.",
         cause: error)
     case .tooManyRecords:
       self.init(
@@ -178,13 +178,13 @@ extension KithError {
     case .revoked:
       self.init(
         .notAMember,
-        "The device was removed from the account before. There, run kith account leave, and join by a "
-          + "new invitation.", cause: error)
+        "The device was revoked before. There, run kith account leave, and join by a new "
+          + "invitation.", cause: error)
     case .inviterCannotInvite:
       self.init(
         .notAMember,
-        "The inviting device can take nobody in: it was removed from the account, or the account has "
-          + "had \(MembershipLimits.certificates) devices, as many as it can. See kith devices there.",
+        "The inviting device can admit nobody: it was revoked, or the account has had "
+          + "\(MembershipLimits.certificates) devices, as many as it can. See kith devices there.",
         cause: error)
     case .wrongAccount, .inviterNotMember:
       self.init(

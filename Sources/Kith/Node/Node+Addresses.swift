@@ -118,7 +118,7 @@ extension NodeStatus.Address.Outcome {
       case .unreachable: .failed
       case .refused: .notOfAccount
       case .anotherDevice: .anotherDevice
-      case .noRoom: .noRoom
+      case .noRoom: .sessionLimit
       case .ourselves: .thisDevice
       }
   }

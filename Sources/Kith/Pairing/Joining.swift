@@ -93,7 +93,7 @@ struct Joining: Sendable {
     guard await channel.awaitEnd(within: options.timeout) || Task.isCancelled else {
       throw KithError(
         .timedOut,
-        "\(invitation.name) did not say in time that it has taken this device in. This device has all "
+        "\(invitation.name) did not say in time that it has admitted this device. This device has all "
           + "that the account has, and counts once it meets the other one. Do not join again.",
         device: invitation.device)
     }

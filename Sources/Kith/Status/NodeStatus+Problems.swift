@@ -79,10 +79,10 @@ extension NodeStatus {
       let shown = stores.prefix(3).map { "\"\($0.rawValue)\"" }.joined(separator: ", ")
       return stores.count > 3 ? "\(shown) and \(stores.count - 3) more" : shown
     }
-    let (here, there) = (device.storesLeftOutHere, device.storesItLeavesOut)
+    let (here, there) = (device.storesRejectedHere, device.storesRejectedThere)
     var parts: [String] = []
-    if !here.isEmpty { parts.append("this one does not take \(names(here)) of \(device.name)") }
-    if !there.isEmpty { parts.append("\(device.name) does not take \(names(there)) of this one") }
+    if !here.isEmpty { parts.append("this one does not accept \(names(here)) of \(device.name)") }
+    if !there.isEmpty { parts.append("\(device.name) does not accept \(names(there)) of this one") }
     guard !parts.isEmpty else { return nil }
     return KithError(
       .tooManyStores,

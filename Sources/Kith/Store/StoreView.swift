@@ -38,8 +38,8 @@ final class StoreView: Observable, Sendable {
   }
 
   /// Applies the changes of one step of the core at once; `origin` wrote those without a reason.
-  /// `isWriters`: the thread is the writer's, so its observers are called before its write returns.
-  /// Returns closures to run unlocked.
+  /// `isWriters`: the calling thread made the write, so its observers are called before its write
+  /// returns. Returns closures to run unlocked.
   func apply(
     _ changes: [ViewChange], origin: WriteOrigin = .owner, isWriters: Bool = true
   ) -> [() -> Void] {

@@ -54,8 +54,8 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     }
     try options.print(plan.document)
     options.console.talk(
-      "\(Columns.printable(plan.device.name)) is no device of the account any more. The others learn "
-        + "it as they are met.")
+      "\(Columns.printable(plan.device.name)) is revoked. The other devices learn it as they are "
+        + "met.")
     if !plan.carriers.isEmpty {
       options.console.talk(
         "It may still know how to sign in to \(plan.carriers.joined(separator: ", ")): it reads nothing "

@@ -102,7 +102,7 @@ struct DoctorCommand: AsyncParsableCommand {
           "Meet the \(Format.count(others, "other device")) of the account first, if you can: they may "
             + "still have it.")
       }
-      try Confirmation.demand("Take it for lost?", unless: yes, options.console)
+      try Confirmation.demand("Accept the loss?", unless: yes, options.console)
       for store in stores { try await node.acceptLoss(in: store.identifier.rawValue) }
       return stores
     }

@@ -83,7 +83,7 @@ struct RosterCheck: Check {
         && now - min($0.milliseconds, now) >= (device.lastSeenMilliseconds ?? 0)
           + Self.longestMeeting
     }
-    return device.wasHeard && !device.isConnected && isHeard != true
+    return device.wasSeen && !device.isConnected && isHeard != true
       && now - min(since, now) < Self.usualAbsence
   }
 
@@ -95,13 +95,13 @@ struct RosterCheck: Check {
     if device.isConnected {
       return finding(.note, tried: tried, seen: report.state(of: device, now: now).text)
     }
-    guard device.wasHeard else {
+    guard device.wasSeen else {
       return finding(
         .note, tried: tried,
         seen: "never seen since it joined \(Format.ago(device.enrolledMilliseconds, now: now))"
           + calls,
-        advice: "start its node: kith run; if none of your devices is that, as where joining broke "
-          + "off, take it out: kith devices revoke")
+        advice: "start its node: kith run; if you have no such device, because joining broke off, "
+          + "revoke it: kith devices revoke")
     }
     let heard = device.lastSeenMilliseconds
     let isLong = now - min(heard ?? device.enrolledMilliseconds, now) > Self.longSilence
@@ -109,7 +109,7 @@ struct RosterCheck: Check {
     return finding(
       .note, tried: tried, seen: (seen ?? "not seen since the node started") + calls,
       advice: isLong
-        ? "if it is lost, take it out of the account: kith devices revoke"
+        ? "if it is lost, revoke it: kith devices revoke"
         : report.unreached(device.id).lazy.compactMap(\.advice).first)
   }
 

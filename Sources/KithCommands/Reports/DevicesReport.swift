@@ -79,17 +79,17 @@ struct DevicesReport: Equatable, Sendable {
       "\(address.failure(now: nowMilliseconds)); to stop calling it: kith devices forget "
         + Columns.printable(address.address)
     }
-    let unheard = status.members.filter { !$0.wasHeard }
-    if !unheard.isEmpty {
+    let unseen = status.members.filter { !$0.wasSeen }
+    if !unseen.isEmpty {
       lines.append(
-        "Never seen: \(names(unheard)). If none of your devices is that, as where joining broke "
-          + "off, take it out: kith devices revoke")
+        "Never seen: \(names(unseen)). If you have no such device, because joining broke off, "
+          + "revoke it: kith devices revoke")
     }
-    let unseen = Set(status.stores.flatMap(\.removalsUnseenBy))
-    let late = status.members.filter { unseen.contains($0.id) }
+    let lateIDs = Set(status.stores.flatMap(\.removalsUnseenBy))
+    let late = status.members.filter { lateIDs.contains($0.id) }
     if !late.isEmpty {
       lines.append(
-        "Not seen many removals: \(names(late)). Start it, or take it out: kith devices revoke")
+        "Not seen many removals: \(names(late)). Start it, or revoke it: kith devices revoke")
     }
     return lines.map { style.paragraph(.warning, $0) }.joined(separator: "\n")
   }
@@ -98,9 +98,11 @@ struct DevicesReport: Equatable, Sendable {
     if let revocation = device.revocation {
       let revokers = revocation.revokers.map(name).joined(separator: ", ")
       let time = Format.ago(revocation.milliseconds, now: nowMilliseconds)
-      return ("taken out \(time) by \(revokers)", .bad)
+      return ("revoked \(time) by \(revokers)", .bad)
     }
-    if device.enroller == nil { return ("out: nobody vouches for it", .bad) }
+    if device.enroller == nil {
+      return ("not a member: the device that enrolled it was revoked", .bad)
+    }
     return status.state(of: device, now: nowMilliseconds)
   }
 
@@ -115,12 +117,12 @@ struct DevicesReport: Equatable, Sendable {
 
   private func heard(_ device: NodeStatus.Device) -> String {
     device.lastSeenMilliseconds.map { Format.ago($0, now: nowMilliseconds) }
-      ?? (device.wasHeard ? "" : "never")
+      ?? (device.wasSeen ? "" : "never")
   }
 
   private func has(_ device: NodeStatus.Device) -> String {
     guard let missing = device.missing else { return "" }
-    let stores = device.storesItLeavesOut.count
+    let stores = device.storesRejectedThere.count
     if stores > 0 { return "lacks \(Format.count(stores, "store"))" }
     return missing == 0 ? "everything" : "lacks \(Format.count(missing))"
   }
@@ -186,7 +188,7 @@ extension NodeStatus.Address {
     case .notOfAccount?: "another account or program"
     case .anotherDevice?: "another device"
     case .thisDevice?: "this device itself"
-    case .noRoom?: "session limit reached"
+    case .sessionLimit?: "session limit reached"
     case .failed?: reason.map { Columns.printable($0) } ?? "failed"
     case nil: "not called"
     }
@@ -209,7 +211,7 @@ extension NodeStatus.Address {
     case .unknownHost?: "see that the name is right, and that this host finds it"
     case .notOfAccount?: "compare the accounts: kith account list on both"
     case .thisDevice?: "name the other device's address"
-    case .anotherDevice?, .noRoom?, .failed?, .met?, nil: nil
+    case .anotherDevice?, .sessionLimit?, .failed?, .met?, nil: nil
     }
   }
 }

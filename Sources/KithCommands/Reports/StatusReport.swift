@@ -143,7 +143,7 @@ extension NodeStatus {
     }
     return
       "\(count) of this host did not get into the account, which has values of the same keys, or "
-      + "no room. See: \(commands.map { Columns.printable($0) }.joined(separator: ", "))"
+      + "is over quota. See: \(commands.map { Columns.printable($0) }.joined(separator: ", "))"
   }
 }
 
@@ -176,9 +176,8 @@ extension NodeStatus.Store {
       remarks.append("this device wrote more than others keep of one (\(Format.bytes(Self.most)))")
     }
     if !authorsOverLimit.isEmpty {
-      remarks.append(
-        "too much of \(authorsOverLimit.map(name).sorted().joined(separator: ", ")): the newest is "
-          + "not taken")
+      let names = authorsOverLimit.map(name).sorted().joined(separator: ", ")
+      remarks.append("over the limit of one device: \(names)")
     }
     if !policyMismatches.isEmpty {
       remarks.append(

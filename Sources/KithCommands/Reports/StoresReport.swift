@@ -23,7 +23,7 @@ struct StoresReport: Equatable, Sendable {
         Table.Cell("\(Format.count(usage.keys))/\(Format.count(usage.policy.keys))"),
         Table.Cell("\(Format.bytes(usage.bytes))/\(Format.bytes(usage.policy.totalBytes))"),
         Table.Cell(Format.percent(usage.bytes, of: usage.policy.totalBytes)),
-        Table.Cell("\(store.heldBy.count + 1)/\(status.others.count + 1)"),
+        Table.Cell("\(store.upToDateDevices.count + 1)/\(status.others.count + 1)"),
         Table.Cell(store.remarks { status.name(of: $0) }, .warning),
       ])
     }
@@ -117,7 +117,7 @@ struct UnshownReport: Sendable {
 extension KeyValueStore.Refusal.Reason {
   fileprivate var words: String {
     switch self {
-    case .quota: "no room"
+    case .quota: "over quota"
     case .initialSync: "the account had the key"
     }
   }

@@ -78,9 +78,10 @@ struct SyncShortfall: CustomStringConvertible {
         + "\(NodeStatus.clockText(difference.milliseconds)), so stores are not exchanged; see: "
         + "kith clock"
     }
-    if status.devices.contains(where: { $0.id == device && $0.storesItLeavesOut.contains(store) }) {
+    let peer = status.devices.first { $0.id == device }
+    if peer?.storesRejectedThere.contains(store) == true {
       return
-        "\(name) has \(Limits.stores) stores, as many as a device keeps, and does not take this "
+        "\(name) has \(Limits.stores) stores, as many as a device keeps, and does not accept this "
         + "one; use another store"
     }
     let mismatches = status.stores.first { $0.identifier == store }?.policyMismatches ?? []

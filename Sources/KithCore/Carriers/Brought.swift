@@ -1,16 +1,17 @@
 internal import KithCrypto
 
-/// The stores, words and records that objects bring together.
+/// The stores, words and records that a device with no data would have after it read some objects.
 struct Brought {
   private let reader: CarrierReader
   /// The vectors that a device covers with these objects if it starts from nothing; stores are
   /// independent of each other.
   private(set) var vectors: [StoreIdentifier: [ChainID: UInt64]] = [:]
-  /// Parts above a vector that the objects do not bring yet.
+  /// Parts that are above a vector which the objects added so far do not reach.
   private var pending: [StoreIdentifier: [ObjectBody.Part]] = [:]
   /// Parts with this device's state, and whether their authors are below the horizon.
   private var matching: [StoreIdentifier: [(part: ObjectBody.Part, isBelow: Bool)]] = [:]
-  /// Stores with a part that is odd: a device may have put its state because of that, and would again.
+  /// Stores with a part that is odd (``CarrierReader/isOdd(_:)``). A device may have put its state
+  /// because of that part. If that object were deleted, the device would put it again.
   private let odd: Set<StoreIdentifier>
   /// The latest versions of words, by the devices' short names.
   private(set) var wordVersions: [UInt64: Word.Version] = [:]
@@ -33,7 +34,7 @@ struct Brought {
     for part in object.parts {
       add(part)
       guard let own = reader.stores[part.store], own.matches(part) else { continue }
-      // An author that is below its horizon now does not believe its own earlier object.
+      // The author is below its horizon now, so its earlier object does not show a complete state.
       let isBelow = part.have.isBelow || own.below.contains(object.body.author)
       matching[part.store, default: []].append((part, isBelow))
     }
@@ -71,8 +72,9 @@ struct Brought {
     reader.isWithin(vectors[store] ?? [:], store)
   }
 
-  /// Whether the objects hold this device's state of a store. Others do not believe a device below
-  /// its horizon; its state counts only until another device puts one.
+  /// Whether the objects hold this device's state of a store. `fromNothing`: with all its data.
+  /// `isBelow`: also by an author below its horizon, whose state counts only until another device
+  /// puts one.
   func hasState(of store: StoreIdentifier, fromNothing: Bool = false, isBelow: Bool) -> Bool {
     matching[store]?.contains { match in
       (match.part.isFromNothing || !fromNothing) && (!match.isBelow || isBelow)

@@ -25,15 +25,16 @@ struct Carrier: Sendable {
     var doubtful = 0
   }
 
-  /// An object that was read, and is not taken in whole.
+  /// An object that was read, and whose parts are not all applied yet.
   struct Waiting: Sendable {
     let body: ObjectBody
     let content: [InboundMessage]
     let published: HybridTime
     /// Whether its words and its author's time were applied.
     var isBodyApplied = false
-    /// The stores whose parts were taken in or left out, and those of which something is lacking.
+    /// The stores whose parts were applied or left out.
     var done: Set<StoreIdentifier> = []
+    /// Those of them of which not everything was applied.
     var without: Set<StoreIdentifier> = []
 
     init(_ body: ObjectBody, _ content: [InboundMessage]) {
@@ -45,7 +46,8 @@ struct Carrier: Sendable {
   var objects = CarrierObjects()
   /// Bounded by ``Limits/waitingObjectBytes`` between turns. The others are got again.
   private(set) var waiting: [ObjectName: Waiting] = [:]
-  /// The ``CarrierReader/conditions`` by which objects were last taken in; nil: by several.
+  /// The ``CarrierReader/conditions`` at the last listing. Nil if they changed while objects were
+  /// applied: then the next listing reads again those that were not applied whole.
   private var conditions: Digest256?
   var phase = Phase.idle
   /// Nil until the shell attaches it.
@@ -57,7 +59,7 @@ struct Carrier: Sendable {
   var hasNews = false
   /// Whether the last turn failed to delete. Then the next puts first.
   private var deletesLast = false
-  /// When words and states alone may be put.
+  /// Earliest time of an upload that holds only words or digests, in monotonic milliseconds.
   private var tellsAt: UInt64 = 0
   /// Since when all that this device covers is there; it counts only while ``holds(_:in:)``.
   private(set) var heldSince: UInt64?

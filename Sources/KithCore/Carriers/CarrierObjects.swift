@@ -169,8 +169,8 @@ struct CarrierObjects: Sendable {
   /// The objects to delete: the last listing showed them, and they did not open for an hour, or
   /// nobody needs them. `waiting`: objects that were read and wait.
   ///
-  /// Others bring all that they bring, so that a reader lacks nothing without them
-  /// (`Docs/Decisions/carriers.md`, "Deleting").
+  /// Other objects contain everything that each returned one contains, so a reader lacks nothing
+  /// without it (`Docs/Decisions/carriers.md`, "Deleting").
   func deletable(by reader: CarrierReader, _ waiting: [ObjectBody]) -> [ObjectName] {
     let now = reader.now.wallMilliseconds
     var names: [ObjectName] = []

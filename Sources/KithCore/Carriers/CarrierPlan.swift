@@ -8,8 +8,8 @@ struct CarrierPlan {
   var words: [Word] = []
   var hasRecords = false
 
-  /// Nil: nothing is lacking. `mayTell`: a word or a state alone is reason enough; `isAsked`:
-  /// this device's own is.
+  /// Nil: the carrier lacks nothing. `mayTell`: an upload may hold only words (acknowledgements) or
+  /// digests. `isAsked`: it may hold only this device's word.
   init?(
     _ objects: [CarrierObjects.Counted], _ words: [Word], _ author: ObjectAuthor,
     mayTell: Bool, isAsked: Bool
@@ -54,10 +54,11 @@ struct CarrierPlan {
     }
   }
 
-  /// The stores of which an object has this device's vector and another state, unless one from
-  /// nothing that was seen after it has this device's. All of them is put.
+  /// The stores of which this device puts everything: an object has this device's vector and another
+  /// digest, and no object from nothing that was seen later, or put since, has both of this device.
   ///
-  /// An earlier one may lack data: it did not help the other author.
+  /// One that was seen earlier does not count: the author of the odd object had it, and still has
+  /// another state.
   private static func odd(
     _ objects: [CarrierObjects.Counted], _ reader: CarrierReader
   ) -> Set<StoreIdentifier> {

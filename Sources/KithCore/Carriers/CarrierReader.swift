@@ -1,6 +1,6 @@
 internal import KithCrypto
 
-/// This device as a carrier's objects are compared with it.
+/// This device's state, with which a carrier's objects are compared.
 struct CarrierReader {
   struct Own {
     var vector: [ChainID: UInt64]
@@ -69,14 +69,16 @@ struct CarrierReader {
     roster.isRevoked(chain.device) || stores[store]?.refused.contains(chain.device) == true
   }
 
-  /// This device if it refused nobody: others may keep what it refuses.
+  /// The same without refused authors, so that comparisons include their chains: other devices may
+  /// keep those.
   var keepingAll: CarrierReader {
     var reader = self
     for store in stores.keys { reader.stores[store]?.refused = [] }
     return reader
   }
 
-  /// Whether all that this device covers of a store, without exception, is in a vector.
+  /// Whether a vector covers all that this device covers of a store, also of revoked and refused
+  /// devices.
   func isWithin(_ vector: [ChainID: UInt64], _ store: StoreIdentifier) -> Bool {
     (stores[store]?.vector ?? [:]).allSatisfy { $0.value <= vector[$0.key] ?? 0 }
   }

@@ -56,13 +56,14 @@ struct Deposit: Sendable {
   private let level: UInt8
   /// The shares of the objects that are left, the next last. Only an object of one share has pieces.
   private var objects: [[Share]] = []
-  /// The rest of the share that is put in pieces, and their names.
+  /// The rest of a share that is too large for one object; nil: none is begun.
   private var answer: Answer?
+  /// The names of that share's pieces so far.
   private var pieces: [ObjectName] = []
   /// Only the last object has these.
   private let words: [WordGroup]
   private let hasRecords: Bool
-  /// The object under way, and the note of it for the time when it is stored.
+  /// The object being uploaded, and the note of it to keep once that succeeds.
   private var underWay: (name: ObjectName, body: ObjectBody)?
 
   /// As many shares go in an object as its bytes allow, and the records in the last. Without a plan
@@ -120,7 +121,7 @@ struct Deposit: Sendable {
         boxes = recipients.compactMap { newest.sealed(to: $0, entropy: &entropy) }
       }
     }
-    // A piece is noted with what is in it, as its readers do.
+    // Notes only the vector of the piece's own change sets, as its readers do.
     var note = body
     if body.isPiece, let batch = batches.first { note.parts[0].have.vector = batch.vector }
     underWay = (name, note)
@@ -191,11 +192,5 @@ package struct OutboundObject: Sendable {
       guard missing == 0 else { return nil }
     }
     return SealedObject.seal(body.encoded(with: messages), seal)
-  }
-}
-
-extension Entropy {
-  mutating func drawNumber() -> UInt64 {
-    draw(Digest128.self).bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
   }
 }

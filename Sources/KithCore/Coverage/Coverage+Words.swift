@@ -73,7 +73,7 @@ extension Coverage {
 
   // MARK: Believing
 
-  /// Believes a device's new word.
+  /// Updates the coverage that is known of a device by its new word.
   private mutating func count(_ word: Word) {
     let process = word.version.process
     if known[word.device]?.process != process {

@@ -34,9 +34,9 @@ struct Coverage {
     let isMember: Bool
     /// The coverage that it sent of itself; none before its first whole vector.
     var extents: [StoreIdentifier: Extent] = [:]
-    /// Devices whose kept words are later than those that the session had.
+    /// Devices whose kept words the peer neither sent nor was sent.
     var unsentWords: Set<DeviceID>
-    /// When words last went either way.
+    /// When the session last carried words, in either direction.
     var movedAt: UInt64 = 0
     /// Whether it was sent this device's own word.
     var isIntroduced = false
@@ -65,13 +65,16 @@ struct Coverage {
   var words: [DeviceID: Word] = [:]
   var known: [DeviceID: Known] = [:]
   var peers: [SessionID: Peer] = [:]
-  /// The own stores when last compared.
+  /// This device's stores as they were when words were last compared with them.
   var own: [StoreIdentifier: Own] = [:]
+  /// Stores whose vectors changed since then.
   var changedStores: Set<StoreIdentifier> = []
   /// This process's last word.
   var lastWord: (number: UInt64, at: UInt64)?
-  /// Whether there is something to look at, for which no time is set.
+  /// Whether words may have to be made or passed on, because something changed since that was last
+  /// done.
   var lacksTime = false
+  /// When words are made and passed on next; nil: no time is set.
   var passesAt: UInt64?
 
   /// The data that a member lacked when it was last up to date with all earlier data.
@@ -157,7 +160,8 @@ struct Coverage {
     known[peer.device]?.stores[store]?.isBelow = extent.isBelow
   }
 
-  /// Believes the coverage that a session sent, of the chains that this device covers part of.
+  /// Adds the coverage that a peer sent on its session, but only of chains of which this device
+  /// covers part: others may be invented.
   mutating func recount(_ store: StoreIdentifier, from peer: Peer) {
     guard known[peer.device]?.process == peer.process, let extent = peer.extents[store],
       let own = own[store]
@@ -166,7 +170,7 @@ struct Coverage {
     add(vector == own.extent.vector ? own.extent.vector : vector, of: store, to: peer.device)
   }
 
-  /// Believes more of a device's process.
+  /// Adds to the coverage that is known of a device's process.
   mutating func add(_ vector: [ChainID: UInt64], of store: StoreIdentifier, to device: DeviceID) {
     var extent = known[device]?.stores[store] ?? Extent()
     // Assigned whole if possible, so that equal vectors share memory.

@@ -131,8 +131,8 @@ struct Members {
   enum OnStranger {
     /// All records, if they prove that it is a member; from a revoked device, only revocations.
     case learn([CheckedRecord])
-    /// No proof yet. Keep `proof`, its certificates, for later, and send it `sends`, the
-    /// revocations of devices above it.
+    /// No proof yet. Keep `proof`, its certificates, for later, and send it `sends`: revocations of
+    /// devices on the peer's path.
     case unproved(proof: [CheckedRecord], learn: [CheckedRecord], sends: [Record])
   }
 

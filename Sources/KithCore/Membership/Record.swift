@@ -123,3 +123,101 @@ struct CheckedRecord: Sendable {
     self.record = record.with(signatures: record.validSignatures(account: account))
   }
 }
+
+extension Record {
+  /// Returns the bytes that a record's signatures cover (`Docs/Protocol.md`, "Membership").
+  static func signedBytes(account: AccountID, body: [UInt8], isGenesis: Bool) -> [UInt8] {
+    var bytes = Array("kith record v1".utf8)
+    bytes.append(0)
+    bytes += isGenesis ? [UInt8](repeating: 0, count: Digest256.byteCount) : account.bytes
+    bytes += body
+    return bytes
+  }
+
+  var isGenesis: Bool {
+    if case .genesis = kind { true } else { false }
+  }
+
+  func certifies(_ device: DeviceID) -> Bool {
+    if case .certificate(let certificate) = kind { certificate.device == device } else { false }
+  }
+
+  func signedBytes(account: AccountID) -> [UInt8] {
+    Self.signedBytes(account: account, body: body, isGenesis: isGenesis)
+  }
+
+  package func signed(by key: borrowing SigningKey, account: AccountID) -> Record {
+    let signature = RecordSignature(
+      signer: key.publicKey, signature: key.sign(signedBytes(account: account)))
+    return with(signatures: signatures.filter { $0.signer != signature.signer } + [signature])
+  }
+
+  /// Returns the valid signatures; it verifies only those that are not in `known`.
+  func validSignatures(account: AccountID, known: [RecordSignature] = []) -> [RecordSignature] {
+    let message = signedBytes(account: account)
+    return signatures.filter {
+      known.contains($0) || $0.signer.isValid($0.signature, for: message)
+    }
+  }
+
+  /// The named signers; their signatures may be invalid.
+  var signers: [SigningPublicKey] { signatures.map(\.signer) }
+}
+
+extension Record {
+  /// Records that others depend on are sent first.
+  static func isSentBefore(_ left: Record, _ right: Record) -> Bool {
+    (left.kind.rank, left.id) < (right.kind.rank, right.id)
+  }
+}
+
+extension Record.Kind {
+  var rank: Int {
+    switch self {
+    case .genesis: 0
+    case .certificate: 1
+    case .revocation: 2
+    case .epoch: 3
+    case .lockbox: 4
+    case .rename: 5
+    case .unknown: 6
+    }
+  }
+}
+
+extension CheckedRecord {
+  var isRevocation: Bool {
+    if case .revocation = record.kind { true } else { false }
+  }
+
+  /// Whether it may be a step of a path.
+  var isProof: Bool {
+    switch record.kind {
+    case .genesis, .certificate: true
+    default: false
+    }
+  }
+}
+
+extension [Record] {
+  /// Packs the records into messages, in this order.
+  func messages() -> [[UInt8]] {
+    var messages: [[UInt8]] = []
+    var message = WireMessage()
+    var bytes = 0
+    func close() {
+      guard bytes > 0 else { return }
+      messages.append(message.encodedBytes())
+      (message, bytes) = (WireMessage(), 0)
+    }
+    for record in self {
+      let encoded = record.encoded
+      if bytes + encoded.count > Limits.recordsMessageBytes { close() }
+      guard let wire = try? WireRecord(serializedBytes: encoded) else { continue }
+      message.records.records.append(wire)
+      bytes += encoded.count
+    }
+    close()
+    return messages
+  }
+}

@@ -151,14 +151,14 @@ extension Replica {
       NodeStatus.Revocation(revokers: $0.by, milliseconds: $0.issued.asSigned)
     }
     device.lastSeenMilliseconds = lastSeenMilliseconds(of: id)
-    device.wasHeard = wasHeard(id)
+    device.wasSeen = wasHeard(id)
     device.addresses = contacts.addresses[id] ?? []
     if device.isThisDevice {
       device.software = Software.version
     } else {
       device.behind = behind(id).mapValues(\.asSigned)
-      device.storesItLeavesOut = storesLeftOut[id]?.there ?? []
-      device.storesLeftOutHere = storesLeftOut[id]?.here ?? []
+      device.storesRejectedThere = storesLeftOut[id]?.there ?? []
+      device.storesRejectedHere = storesLeftOut[id]?.here ?? []
       device.software = software(of: id)
       device.clockOffsetMilliseconds = clockOffsetMilliseconds(of: id)
     }
@@ -185,7 +185,7 @@ extension Replica {
     status.isOverLimit =
       store.log.weights[keys.id] > AuthorBudget.most(beside: ownBytes, in: store, of: keys.id)
     status.missing = store.missing
-    status.heldBy = holders(of: identifier).filter(\.value).keys.sorted()
+    status.upToDateDevices = holders(of: identifier).filter(\.value).keys.sorted()
     status.policyMismatches = links.values.filter { $0[identifier].isMismatched }
       .compactMap(\.device).sorted()
     return status

@@ -26,8 +26,8 @@ extension NodeStatus {
       /// Another device of the account answered than the one that is looked for.
       case anotherDevice
       case thisDevice
-      /// This node has as many sessions as it takes, or no key.
-      case noRoom
+      /// This node has as many sessions as it may have, or no key.
+      case sessionLimit
       case failed
     }
 

@@ -24,10 +24,11 @@ extension NodeStatus {
     package var revocation: Revocation?
     /// When it was last heard since the node was opened, in milliseconds since 1970; nil if never.
     package var lastSeenMilliseconds: UInt64?
-    /// Whether anything was heard of it since it became a member.
+    /// Whether this device received anything of it, directly or through others, since it became a
+    /// member.
     ///
     /// If not, joining may have broken off.
-    public var wasHeard = true
+    public var wasSeen = true
     /// By store: how many change sets this device has that the other is not known to have.
     ///
     /// 0 means up to date. Stores that the other did not tell about are left out. Empty for this
@@ -36,10 +37,10 @@ extension NodeStatus {
     /// Since when it lacks something that it still lacks, as far as this node looked, in milliseconds
     /// since 1970; nil if it is up to date. A device of which nothing is known lacks all.
     package var behindSinceMilliseconds: UInt64?
-    /// This device's stores that the other does not take, as it has as many as a device keeps.
-    package var storesItLeavesOut: [StoreIdentifier] = []
-    /// The other's stores that this device does not take, for the same reason.
-    package var storesLeftOutHere: [StoreIdentifier] = []
+    /// This device's stores that the other does not accept: it has as many as a device keeps.
+    package var storesRejectedThere: [StoreIdentifier] = []
+    /// The other's stores that this device does not accept, for the same reason.
+    package var storesRejectedHere: [StoreIdentifier] = []
     /// Its version of Kith; nil if not met since the node was opened.
     package var software: String?
     /// Its clock less this device's at the last handshake since the node was opened, in

@@ -110,7 +110,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     package var isBelowHorizon = false
     package var quarantined = 0
     /// The devices whose change sets take more than a device keeps of one author: their newest ones
-    /// are not taken here.
+    /// are not accepted here.
     package var authorsOverLimit: [DeviceID] = []
     /// Whether this device is such an author for the others.
     package var isOverLimit = false
@@ -121,7 +121,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     /// The digest of the state in hexadecimal; equal once devices have exchanged everything.
     package var digest = ""
     /// The other devices known to have all that this device published.
-    public var heldBy: [DeviceID] = []
+    public var upToDateDevices: [DeviceID] = []
     /// The peers with other limits for the store, with which it does not sync.
     public var policyMismatches: [DeviceID] = []
 

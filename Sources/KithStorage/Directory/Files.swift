@@ -246,3 +246,12 @@ package enum Files {
     guard fsync(file) == 0 else { throw .system("write it", path, errno: errno) }
   }
 }
+
+/// For commands that people should run.
+package enum ShellText {
+  /// One word, in single quotes.
+  package static func quoted(_ text: String) -> String {
+    "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
+      + "'"
+  }
+}

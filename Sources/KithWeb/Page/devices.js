@@ -105,7 +105,7 @@ function facts(device, state) {
   } else if (device.isMember) {
     if (state.kind === "synced" || state.kind === "behind") add("seen now");
     else if (device.lastSeenMilliseconds !== undefined) add(`seen ${ago(device.lastSeenMilliseconds, now())}`);
-    else add(device.wasHeard ? "not seen since the node started" : "never seen");
+    else add(device.wasSeen ? "not seen since the node started" : "never seen");
     add(hasText(device));
     if (device.clockOffsetMilliseconds !== undefined) {
       const offset = device.clockOffsetMilliseconds;

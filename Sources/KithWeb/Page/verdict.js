@@ -33,7 +33,7 @@ export function deviceState(device, status, now) {
       : { kind: "behind", text: `lacks ${count(lacking, "change set")}` };
   }
   if (device.isConnected) return { kind: "behind", text: "connected, but exchanges no stores" };
-  return { kind: "away", text: device.wasHeard ? "not connected" : "never seen" };
+  return { kind: "away", text: device.wasSeen ? "not connected" : "never seen" };
 }
 
 /** { kind, title, detail: parts }: the answer in one sentence, and one more. */

@@ -34,14 +34,14 @@ struct JudgementTests {
 
   private func device(
     _ name: String, isSelf: Bool = false, isConnected: Bool = false, seen: UInt64? = nil,
-    issued: UInt64 = now, wasHeard: Bool = true
+    issued: UInt64 = now, wasSeen: Bool = true
   ) -> NodeStatus.Device {
     var device = NodeStatus.Device(id: id(name), name: name)
     device.isThisDevice = isSelf
     device.isConnected = isConnected
     device.lastSeenMilliseconds = seen
     device.enrolledMilliseconds = issued
-    device.wasHeard = wasHeard
+    device.wasSeen = wasSeen
     return device
   }
 
@@ -288,7 +288,7 @@ struct JudgementTests {
     #expect(three[1].seen == "last seen 29 days ago")
     #expect(three[2].advice?.contains("kith devices revoke") == true)
     #expect(findings([own, away]).map(\.verdict) == [.problem, .note])
-    let phantom = device("phantom", wasHeard: false)
+    let phantom = device("phantom", wasSeen: false)
     let never = findings([own, near, phantom], [session])
     #expect(never.map(\.verdict) == [.good, .note] && never[1].seen.hasPrefix("never seen"))
     #expect(never[1].advice?.contains("kith devices revoke") == true)
@@ -328,7 +328,7 @@ struct JudgementTests {
     #expect(verdict([off, device("other")]) == .note && verdict([off, long]) == .problem)
     #expect(verdict([off, device("other"), device("third")]) == .problem)
     #expect(verdict([off, device("other"), device("third")], hasCarrier: true) == .note)
-    #expect(verdict([device("never", wasHeard: false)]) == .problem)
+    #expect(verdict([device("never", wasSeen: false)]) == .problem)
     var late = device("late")
     late.behindSinceMilliseconds = Self.now - 8 * Self.day
     #expect(verdict([late]) == .problem)

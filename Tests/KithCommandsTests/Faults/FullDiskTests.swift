@@ -46,7 +46,7 @@ extension Faults {
           rounds = ledger.failures.count
           #expect(try await full.client.values(in: "calm") == before)
           let status = try await household.run(full, "status")
-          #expect(status.output.contains("no room left"), "\(status)")
+          #expect(status.output.contains("the disk is full"), "\(status)")
           let value = PropertyListValue.integer(Int64(round))
           await #expect(throws: KithError.self) {
             try await full.client.write([("failed.\(round)", value)], in: "calm")
@@ -70,8 +70,8 @@ extension Faults {
         }
       }
       let journal = try #require(full.process).saidSoFar
-      #expect(journal.contains("error kith: ") && journal.contains("storage refused a commit"))
-      #expect(journal.contains("storage takes commits again"))
+      #expect(journal.contains("error kith: ") && journal.contains("a commit failed"))
+      #expect(journal.contains("commits succeed again"))
       let settled = try await household.settle()
       let outcome = try await household.outcome()
       let history = ledger.history
@@ -105,13 +105,13 @@ extension Faults {
         let shown = try await household.run(member, command)
         #expect(shown.status == 0, "\(command): \(shown)")
       }
-      #expect(try await household.run(member, "status").output.contains("no room left"))
+      #expect(try await household.run(member, "status").output.contains("the disk is full"))
       #expect(try await household.run(member, "doctor").output.contains("opened"))
       for command in [["set", "theme", "light"], ["rm", "theme"]] {
         let refused = try await KithProcess.run(
           command + ["--directory", member.directory.path], in: household.root)
         #expect(refused.status == CommandStatus.failure.rawValue, "\(refused)")
-        #expect(refused.talk.contains("can be read") && refused.talk.contains("free some"))
+        #expect(refused.talk.contains("reads work") && refused.talk.contains("free some"))
       }
       #expect(try await household.run(member, "get", "theme").output == "dark\n")
       try await filler.remove()

@@ -143,18 +143,18 @@ struct DevicesTests {
     let known = try await list(household, one)
     #expect(known["two"]?.isMember == false)
     #expect(!(try await household.run(one, "devices").output.contains("two")))
-    #expect(try await household.run(one, "devices", "list", "--all").output.contains("taken out"))
+    #expect(try await household.run(one, "devices", "list", "--all").output.contains("revoked"))
     let again = try await household.run(one, "devices", "revoke", "two", "--yes")
     #expect(again.status == CommandStatus.notFound.rawValue)
     try await eventually("the other to say so") {
-      try await household.run(two, "status").output.contains("removed from the account")
+      try await household.run(two, "status").output.contains("device was revoked")
     }
     #expect(try await list(household, one)["two"]?.isConnected == false)
     let out = try #require(two.process).saidSoFar
-    #expect(out.contains("error kith: ") && out.contains("this device was taken out"), "\(out)")
+    #expect(out.contains("error kith: ") && out.contains("this device was revoked"), "\(out)")
     #expect(out.contains("by=one"), "\(out)")
     let by = try #require(one.process).saidSoFar
-    #expect(by.contains("a device was taken out") && by.contains("device=two"), "\(by)")
+    #expect(by.contains("a device was revoked") && by.contains("device=two"), "\(by)")
     let written = try await household.run(two, "set", "theme", "dark")
     #expect(written.status == CommandStatus.refused.rawValue, "\(written)")
     try await household.stop(two)

@@ -56,11 +56,11 @@ struct HarmlessReportsTests {
     desktop.behind = [StoreIdentifier("default")!: 3]
     desktop.clockOffsetMilliseconds = 5
     desktop.behindSinceMilliseconds = 1_000
-    desktop.storesItLeavesOut = [StoreIdentifier("other")!]
-    desktop.storesLeftOutHere = [StoreIdentifier("another")!]
+    desktop.storesRejectedThere = [StoreIdentifier("other")!]
+    desktop.storesRejectedHere = [StoreIdentifier("another")!]
     desktop.isConnected = true
     var lost = NodeStatus.Device(id: id(12), name: "lost")
-    lost.wasHeard = false
+    lost.wasSeen = false
     lost.enroller = .recoveryKey
     var gone = NodeStatus.Device(id: id(13), name: "gone")
     gone.isMember = false
@@ -78,7 +78,7 @@ struct HarmlessReportsTests {
       identifier: StoreIdentifier("default")!,
       usage: .init(bytes: 1_000, keys: 26, policy: .standard))
     store.missing = StoreLoss(rows: 2)
-    store.heldBy = [id(11)]
+    store.upToDateDevices = [id(11)]
     store.policyMismatches = [id(11)]
     store.removalsUnseenBy = [id(11)]
     store.authorsOverLimit = [id(11)]

@@ -34,7 +34,7 @@ struct ReportTests {
     var device = NodeStatus.Device(id: id(12), name: "server")
     device.addresses = ["[2001:db8::1]:4114"]
     device.enroller = .recoveryKey
-    device.wasHeard = false
+    device.wasSeen = false
     return device
   }()
   private static let store = {
@@ -44,7 +44,7 @@ struct ReportTests {
     store.hiddenKeys = 2
     store.drafts = 1
     store.refusals = 1
-    store.heldBy = [id(11)]
+    store.upToDateDevices = [id(11)]
     return store
   }()
 
@@ -159,7 +159,8 @@ struct ReportTests {
     for member in [
       #""account":"ab00"#, #""version":1"#, #""processID":4711"#, #""isRevoked":false"#,
       #""counters":{"clones":0,"#, #""clock":{"aheadOfHostMilliseconds":0,"#,
-      #"{"family":"IPv4","interface":"lo","isLoopback":true}"#, "\"heldBy\":[\"\(id)\"]",
+      #"{"family":"IPv4","interface":"lo","isLoopback":true}"#,
+      "\"upToDateDevices\":[\"\(id)\"]",
       #""policy":{"keyBytes":64,"keys":1024,"totalBytes":1048576,"valueBytes":1048576}"#,
       #""problems":[{"code":"diskFull","message":"the disk is full"}]"#,
     ] {
@@ -188,8 +189,8 @@ struct ReportTests {
 
         1 of 2 connected; not known: server
 
-        Never seen: server. If none of your devices is that, as where joining broke off, take \
-        it out: kith devices revoke
+        Never seen: server. If you have no such device, because joining broke off, revoke it: \
+        kith devices revoke
         """)
     let everyday = report.text(.plain)
     report.isLong = true
@@ -259,7 +260,7 @@ struct ReportTests {
       report.text(.plain) == """
         KEY    NO  SIZE  WRITTEN BY     WRITTEN               VALUE    WHY
         photo       3 B  desktop\\u{1b}  1970-01-01T00:16:40Z  x        hidden
-        old     3        this device    1970-01-01T00:16:41Z  removed  refused: no room
+        old     3        this device    1970-01-01T00:16:41Z  removed  refused: over quota
         """)
     let line = report.document.text(indented: false)
     for member in [

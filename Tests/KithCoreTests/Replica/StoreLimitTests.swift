@@ -82,14 +82,14 @@ import Testing
       try #require(world.devices[index].replica.status().devices.first { !$0.isThisDevice })
     }
     let (first, second) = (try told(0), try told(1))
-    #expect(first.storesLeftOutHere == own && first.storesItLeavesOut == [])
-    #expect(second.storesItLeavesOut == own && second.storesLeftOutHere.count == own.count)
+    #expect(first.storesRejectedHere == own && first.storesRejectedThere == [])
+    #expect(second.storesRejectedThere == own && second.storesRejectedHere.count == own.count)
     #expect(own.allSatisfy { second.behind[$0] == 1 }, "it does not have everything")
     let alone = try TestWorld(devices: 2, seed: 165)
     alone.connectAll()
     alone.settle()
     let status = alone.devices[0].replica.status()
-    #expect(status.devices.allSatisfy { $0.storesItLeavesOut.isEmpty })
+    #expect(status.devices.allSatisfy { $0.storesRejectedThere.isEmpty })
   }
 
   @Test func `a have of many large vectors goes in several messages, and says the same`() throws {

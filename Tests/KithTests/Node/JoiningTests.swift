@@ -73,18 +73,18 @@ struct BrokenJoinTests {
     try await running(first) {
       let second = try await nodes.join("second", by: first)
       let reports = first.status.devices
-      #expect(reports.first { $0.name == "second" }?.wasHeard == false)
-      #expect(reports.first { $0.name == "first" }?.wasHeard == true)
-      #expect(try await first.status().devices.count { !$0.wasHeard } == 1)
+      #expect(reports.first { $0.name == "second" }?.wasSeen == false)
+      #expect(reports.first { $0.name == "first" }?.wasSeen == true)
+      #expect(try await first.status().devices.count { !$0.wasSeen } == 1)
       try await running(second) {
-        try await eventually { first.status.devices.allSatisfy(\.wasHeard) }
+        try await eventually { first.status.devices.allSatisfy(\.wasSeen) }
       }
       try second.close()
     }
     try first.close()
     // Also after a restart, when nobody is connected.
     let again = try await Nodes.open(nodes.directory.child("0"))
-    #expect(again.status.devices.allSatisfy { $0.wasHeard })
+    #expect(again.status.devices.allSatisfy { $0.wasSeen })
     try again.close()
   }
 }
