@@ -31,44 +31,98 @@ extension Simulation {
   /// there, unless the storage itself lost or changed something since then.
   func checkHeld(by device: SimulatedDevice, on carrier: CarrierNumber) throws(Violation) {
     let id = carriers[carrier].id
-    guard let replica = device.replica, replica.heldSince(on: id) != nil, !device.isTraitor,
-      !isLeftBehind(device, replica.roster), !carriers[carrier].holdsDamaged
+    guard let replica = device.replica, replica.heldSince(on: id) != nil,
+      isSound(carrier, for: device)
     else { return }
-    // A listing may be an hour old.
-    if let spoiltAt = carriers[carrier].spoiltAt, spoiltAt + 3_900_000_000 > now { return }
     var vectors: [StoreIdentifier: [ChainID: UInt64]] = [:]
     for store in replica.storeIdentifiers { vectors[store] = replica.covered(of: store) }
-    let revoked = devices.filter { replica.roster.isRevoked($0.keys.id) }
     let check = SimulatedDevice.HeldCheck(
-      vectors: vectors, changes: carriers[carrier].changes, revocations: revoked.count)
+      vectors: vectors, changes: carriers[carrier].changes,
+      revocations: revocations(in: replica.roster))
     guard device.checkedHeld[carrier] != check,
       isHealing || Int.random(in: 0..<3, using: &carrierChance) == 0
     else { return }
     tally.count("carriers read from nothing")
-    guard let fresh = freshReader(of: carrier, for: device) else { return }
-    // An object put after the last listing may tell of a revocation. Then the revoked device's objects
-    // count no more, until another puts their content again.
-    guard revoked.count == devices.count(where: { fresh.roster.isRevoked($0.keys.id) }) else {
-      return
-    }
-    for (store, vector) in vectors.sorted(by: { $0.key < $1.key }) {
-      let theirs = fresh.covered(of: store)
-      let lacking = vector.filter {
-        $0.value > theirs[$0.key] ?? 0 && !fresh.roster.isRevoked($0.key.device)
-      }
-      guard lacking.isEmpty || flooded.contains(store) || leavesOut(store, on: carrier, device)
-      else {
-        let words = lacking.sorted { $0.key < $1.key }.map { chain, sequence in
-          let author = devices.first { $0.keys.id == chain.device }?.name ?? "nobody"
-          return "\(sequence) of \(author) (it has \(theirs[chain] ?? 0))"
-        }
-        throw Violation(
-          .convergence,
-          "\(device.name) says that carrier \(carrier) has all of \(store), and a new device lacks "
-            + words.joined(separator: ", "))
-      }
+    guard let theirs = coverage(of: carrier, for: device) else { return }
+    if let (store, words) = gap(from: vectors, to: theirs, on: carrier, device) {
+      throw Violation(
+        .convergence,
+        "\(device.name) says that carrier \(carrier) has all of \(store), and a new device lacks "
+          + words)
     }
     device.checkedHeld[carrier] = check
+  }
+
+  /// A deletion takes nothing from those that have nothing: `before` is what they would have got.
+  func checkDeleted(
+    _ before: [StoreIdentifier: [ChainID: UInt64]], by device: SimulatedDevice,
+    on carrier: CarrierNumber
+  ) throws(Violation) {
+    tally.count("deletions checked")
+    guard let after = coverage(of: carrier, for: device),
+      let (store, words) = gap(from: before, to: after, on: carrier, device)
+    else { return }
+    throw Violation(
+      .convergence,
+      "\(device.name) deleted from carrier \(carrier) what nothing else there has of \(store): "
+        + words)
+  }
+
+  /// Nil where ``checkDeleted(_:by:on:)`` would prove nothing: an hour of a clock that steps is none.
+  func coverageBeforeDeletion(
+    by device: SimulatedDevice, on carrier: CarrierNumber
+  ) -> [StoreIdentifier: [ChainID: UInt64]]? {
+    guard faults.isDisjoint(with: [.clockStep, .farClock]), isSound(carrier, for: device) else {
+      return nil
+    }
+    return coverage(of: carrier, for: device)
+  }
+
+  /// Whether what others get from the carrier is up to the members: the storage did nothing to it
+  /// lately, and the device is neither a liar nor out.
+  private func isSound(_ carrier: CarrierNumber, for device: SimulatedDevice) -> Bool {
+    guard let replica = device.replica, !device.isTraitor, !isLeftBehind(device, replica.roster),
+      !carriers[carrier].holdsDamaged
+    else { return false }
+    // A listing may be an hour old.
+    return carriers[carrier].spoiltAt.map { $0 + 3_900_000_000 <= now } ?? true
+  }
+
+  /// What a device that has nothing would cover; nil if an object put after the last listing tells of
+  /// a revocation. Then the revoked device's objects count no more, until another puts their content
+  /// again.
+  private func coverage(
+    of carrier: CarrierNumber, for device: SimulatedDevice
+  ) -> [StoreIdentifier: [ChainID: UInt64]]? {
+    guard let roster = device.replica?.roster, let fresh = freshReader(of: carrier, for: device),
+      revocations(in: roster) == revocations(in: fresh.roster)
+    else { return nil }
+    return Dictionary(uniqueKeysWithValues: stores.map { ($0, fresh.covered(of: $0)) })
+  }
+
+  private func revocations(in roster: Roster) -> Int {
+    devices.count { roster.isRevoked($0.keys.id) }
+  }
+
+  /// The first store of which less is covered, and what.
+  private func gap(
+    from wanted: [StoreIdentifier: [ChainID: UInt64]],
+    to found: [StoreIdentifier: [ChainID: UInt64]], on carrier: CarrierNumber,
+    _ device: SimulatedDevice
+  ) -> (StoreIdentifier, String)? {
+    for (store, vector) in wanted.sorted(by: { $0.key < $1.key }) where !flooded.contains(store) {
+      let theirs = found[store] ?? [:]
+      let lacking = vector.filter {
+        $0.value > theirs[$0.key] ?? 0 && device.replica?.roster.isRevoked($0.key.device) != true
+      }
+      guard !lacking.isEmpty, !leavesOut(store, on: carrier, device) else { continue }
+      let words = lacking.sorted { $0.key < $1.key }.map { chain, sequence in
+        let author = devices.first { $0.keys.id == chain.device }?.name ?? "nobody"
+        return "\(sequence) of \(author) (it has \(theirs[chain] ?? 0))"
+      }
+      return (store, words.joined(separator: ", "))
+    }
+    return nil
   }
 
   /// Whether a device is revoked, or a member only through one that is. It may not know that yet, and

@@ -105,7 +105,10 @@ extension Simulation {
       device.held.append(.carry(device.number, life: life, carrier, number: number, order))
       return
     }
+    var before: [StoreIdentifier: [ChainID: UInt64]]?
+    if isThere, case .delete = order { before = coverageBeforeDeletion(by: device, on: carrier) }
     let events = events(of: order, by: isThere ? device : nil, on: carrier)
+    if let before { try checkDeleted(before, by: device, on: carrier) }
     // A device that goes on without this operation hears nothing of it.
     guard isThere, device.operations[carrier]?.number == number else { return }
     switch order {
