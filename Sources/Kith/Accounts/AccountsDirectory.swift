@@ -116,10 +116,13 @@ struct AccountsDirectory: Sendable {
       })
   }
 
-  /// Removes a device that was just made for a further account and not noted.
+  /// Removes a device that was just made and not noted.
   func discard(_ location: Location) {
-    guard case .signedIn(let directory) = location, directory != "." else { return }
-    try? FileManager.default.removeItem(atPath: path + "/" + directory)
+    guard case .signedIn = location else { return }
+    let device = directory(of: location)
+    try? DeviceDirectory.remove(device)
+    // The directory itself has other files too.
+    if device != path { try? FileManager.default.removeItem(atPath: device) }
   }
 
   /// Removes a noted device and its note. Waits for another process that has it open.
@@ -281,11 +284,13 @@ extension AccountsDirectory {
     summary: AccountSummary, directory: String, arrival: Result<Void, KithError>
   ) {
     let location = try newLocation()
+    let isMade = Atomic(false)
     let arrival = Mutex<Result<Void, KithError>?>(nil)
     do throws(KithError) {
       try checkNoting(location, first)
       let path = directory(of: location)
       let summary = try await join(path) { summary async throws(KithError) in
+        isMade.store(true, ordering: .relaxed)
         try note(location, summary, first)
         let result = await Result(awaiting: { () async throws(KithError) in
           try await arrive(location)
@@ -294,7 +299,9 @@ extension AccountsDirectory {
       }
       return (summary, path, arrival.withLock { $0 } ?? .success(()))
     } catch {
-      if arrival.withLock({ $0 == nil }) { discard(location) }
+      // In the directory itself, another process may have made a device meanwhile.
+      let isOwn = isMade.load(ordering: .relaxed) || location != .signedIn(directory: ".")
+      if isOwn, arrival.withLock({ $0 == nil }) { discard(location) }
       throw error
     }
   }

@@ -2,16 +2,28 @@ internal import Glibc
 internal import KithCore
 internal import Synchronization
 
-/// Uses a node's carriers while it runs: a worker for each, begun anew when the list changes.
+/// Uses a node's carriers while it runs: a worker for each. If a carrier's settings change, only its
+/// own worker ends and begins anew: the other devices, which may change shared ones at any time,
+/// disturb no turn on another carrier.
 final class CarrierRunner: Sendable {
   /// How long stopping waits for a last turn.
   private static let lastTurn = Duration.seconds(5)
+
+  /// A carrier in use with its settings.
+  private struct Use: Sendable {
+    let settings: CarrierSettings
+    /// Nil: the carrier does not open.
+    let worker: CarrierWorker?
+    /// Finished once the settings are no longer in use.
+    let ending = Signal()
+  }
 
   private let engine: Engine
   private let list: CarrierList
   private let open: CarrierOpener
   private let dispatcher: CarrierDispatcher
-  private let workers = Mutex<[CarrierWorker]>([])
+  /// Of the carriers in use when ``run()`` ended.
+  private let lastWorkers = Mutex<[CarrierWorker]>([])
 
   init(engine: Engine, list: CarrierList, open: @escaping CarrierOpener) {
     self.engine = engine
@@ -22,20 +34,40 @@ final class CarrierRunner: Sendable {
 
   /// Works until the task is cancelled.
   func run() async {
-    while !Task.isCancelled, !engine.progress.isFinished {
-      let list = inUse
-      begin(list)
-      // A worker ends only with the task.
-      let works = workers.withLock { $0 }.map { worker in { @Sendable in await worker.run() } }
-      await race(
-        works + [{ for await () in self.engine.progress where self.inUse != list { return } }])
+    var uses: [CarrierID: Use] = [:]
+    // A child is a worker's, which returns its carrier, or waits for progress.
+    await withTaskGroup(of: CarrierID?.self) { group in
+      var isWaiting = false
+      while !Task.isCancelled, !engine.progress.isFinished {
+        let version = engine.progress.version
+        for worker in update(&uses) {
+          group.addTask { [ending = uses[worker.id]?.ending] in
+            await race([{ await worker.run() }, { if let ending { for await () in ending {} } }])
+            return worker.id
+          }
+        }
+        if !isWaiting {
+          group.addTask {
+            await self.engine.progress.wait(after: version)
+            return nil
+          }
+        }
+        let ended = await group.next() ?? nil
+        isWaiting = ended != nil
+        // Only then may its carrier be used again: its last answer must not count for a new turn.
+        if let ended, !Task.isCancelled { uses[ended] = nil }
+      }
+      group.cancelAll()
+    }
+    lastWorkers.withLock {
+      $0 = uses.values.compactMap { $0.ending.isFinished ? nil : $0.worker }
     }
   }
 
   /// Puts what the carriers lack, within a limit. Called when the node stops.
   func finish() async {
     defer { dispatcher.inUse = [] }
-    let workers = workers.withLock { $0 }.filter { dispatcher.problem(of: $0.id) == nil }
+    let workers = lastWorkers.withLock { $0 }.filter { dispatcher.problem(of: $0.id) == nil }
     guard !workers.isEmpty else { return }
     await race([
       {
@@ -47,32 +79,41 @@ final class CarrierRunner: Sendable {
     ])
   }
 
-  private func begin(_ list: [CarrierSettings]) {
-    guard let place = engine.read({ $0.carrierKeys?.place }) else { return }
-    var fresh: [CarrierWorker] = []
-    var opened: [CarrierSettings] = []
-    for settings in list {
-      do throws(CarrierFailure) {
-        fresh.append(
-          CarrierWorker(
-            id: settings.id, storage: try open(settings), place: place, engine: engine,
-            dispatcher: dispatcher))
-        opened.append(settings)
-      } catch {
-        dispatcher.note(error, of: settings.id, at: engine.clock().wallMilliseconds)
-      }
+  /// Ends the uses whose settings are in use no more, and begins those that are new. Returns the
+  /// workers to run.
+  private func update(_ uses: inout [CarrierID: Use]) -> [CarrierWorker] {
+    // None before the account's records tell its place.
+    let place = engine.read { $0.carrierKeys?.place }
+    let list = place == nil ? [] : list.inUse(beside: engine.sharedCarriers)
+    for (id, use) in uses where !list.contains(use.settings) {
+      use.ending.finish()
+      if use.worker == nil { uses[id] = nil }
     }
-    dispatcher.inUse = opened
-    workers.withLock { $0 = fresh }
-    for id in engine.read({ $0.carrierIDs }).subtracting(list.map(\.id)) {
-      dispatcher.note(nil, of: id)
+    guard let place else { return [] }
+    var begun: [CarrierWorker] = []
+    for settings in list where uses[settings.id] == nil {
+      let worker = worker(settings, place)
+      uses[settings.id] = Use(settings: settings, worker: worker)
+      if let worker { begun.append(worker) }
+    }
+    dispatcher.inUse = list.filter { uses[$0.id]?.worker != nil }
+    dispatcher.keepProblems(of: uses.keys)
+    for id in engine.read({ $0.carrierIDs }).subtracting(uses.keys) {
       engine.input(.carrier(id, .removed))
     }
+    return begun
   }
 
-  /// None before the account's records tell its place.
-  private var inUse: [CarrierSettings] {
-    engine.read { $0.carrierKeys } == nil ? [] : list.inUse(beside: engine.sharedCarriers)
+  /// Nil: the carrier does not open, and its problem is noted.
+  private func worker(_ settings: CarrierSettings, _ place: String) -> CarrierWorker? {
+    do throws(CarrierFailure) {
+      return CarrierWorker(
+        id: settings.id, storage: try open(settings), place: place, engine: engine,
+        dispatcher: dispatcher)
+    } catch {
+      dispatcher.note(error, of: settings.id, at: engine.clock().wallMilliseconds)
+      return nil
+    }
   }
 }
 
@@ -94,7 +135,11 @@ struct CarrierWorker: Sendable {
     defer { dispatcher.endOrders(for: id) }
     let shortest = UInt64(max(0, storage.shortestPause / .milliseconds(1)))
     engine.input(.carrier(id, .attached(shortestMilliseconds: shortest)))
-    if isStopping { engine.input(.carrier(id, .stopping)) }
+    if isStopping {
+      engine.input(.carrier(id, .stopping))
+      // A revoked device begins no turn, nor does one whose storage fails: no order would come.
+      guard engine.isBusy(with: id) else { return }
+    }
     await withTaskGroup(of: Void.self) { group in
       if !isStopping {
         group.addTask {
@@ -259,6 +304,11 @@ final class CarrierDispatcher: Sendable {
     }
   }
 
+  /// Forgets the problems of all other carriers.
+  func keepProblems(of ids: some Collection<CarrierID>) {
+    state.withLock { state in state.problems = state.problems.filter { ids.contains($0.key) } }
+  }
+
   /// The carriers of the running node.
   var inUse: [CarrierSettings] {
     get { state.withLock { $0.inUse } }
@@ -276,6 +326,11 @@ extension Engine {
     let ids = dispatcher.inUse.map(\.id)
     for id in ids { input(.carrier(id, .asked)) }
     return ids
+  }
+
+  /// Whether the core has begun a turn on a carrier, or will. While storage fails, it takes none.
+  func isBusy(with id: CarrierID) -> Bool {
+    state.withLock { $0.problem == nil && $0.shell.replica.isBusy(with: id) }
   }
 
   /// Carries out an order of the core, after the commit that it depends on.

@@ -38,6 +38,9 @@ struct StatusLog: Sendable {
     }
     for store in status.stores { lines += changes(of: store, in: status, at: now) }
     for carrier in status.carriers { lines += changes(of: carrier) }
+    // A member may name ever new ones.
+    let present = Set(status.carriers.map(\.location))
+    carriers = carriers.filter { present.contains($0.key) }
     lines += newlyUnreached(status)
     isBegun = true
     return lines

@@ -39,7 +39,7 @@ final class LocalServer: EndsWithProcess {
     self.node = node
     self.path = path
     self.logger = logger
-    // At most `LocalLimits.unansweredRequests` jobs a connection.
+    // At most `LocalLimits.unansweredRequests` jobs a connection, and one that follows the progress.
     (jobs, newJobs) = AsyncStream.makeStream()
   }
 

@@ -121,6 +121,7 @@ final class LocalSession: ChannelInboundHandler {
   private var origin = WriteOrigin.attached(0)
   private var frames = CircularBuffer<ByteBuffer>()
   private var stores: [StoreIdentifier: Opened] = [:]
+  private var followsProgress = false
   private var unanswered = 0
   fileprivate var unansweredWrites = 0
   fileprivate var isStopped = false
@@ -233,6 +234,9 @@ final class LocalSession: ChannelInboundHandler {
         sendChanges(of: store, opened, isLast: false)
         answer(request.id, .written(outcomes))
       case .followProgress:
+        // It runs until the connection ends, and does not count as unanswered.
+        guard kind == .attached, !followsProgress else { throw .malformedControl }
+        followsProgress = true
         answer(request.id, .done)
         start { [progress = server.node.engine.progress] in await $0.tellProgress(progress) }
       default: try run(request)

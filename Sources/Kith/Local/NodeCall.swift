@@ -69,7 +69,7 @@ package enum NodeCall: Codable, Sendable {
   case syncReport(StoreIdentifier)
   /// Answer: the `keys` whose writes lost, once the rest is durable.
   case adopt(StoreIdentifier, Policy, [LocalWrite])
-  /// Answer: `done`; then the node tells when its status may have changed.
+  /// Answer: `done`; then the node tells when its status may have changed. Sent once a connection.
   case followProgress
 
   /// If so, it must not be performed twice.

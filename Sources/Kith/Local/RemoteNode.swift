@@ -26,6 +26,8 @@ final class RemoteNode: StoreService, NodeAccess {
     var onOutcome: @Sendable (Outcome) -> Void
     /// Whether the kernel took all of the request.
     var isSent = false
+    /// Ends the request if it is not answered in time; nil: it may take any time.
+    var late: Scheduled<Void>?
   }
 
   private struct State {
@@ -58,7 +60,7 @@ final class RemoteNode: StoreService, NodeAccess {
   }
 
   /// Not shared: a program may block any other event loop with a call.
-  private static let loop = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+  static let loop = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
   /// Connects to the node that has a directory open, and blocks until it answers, at most
   /// for a time. `onEnd` is called on an event loop when the connection has ended.
@@ -136,10 +138,12 @@ final class RemoteNode: StoreService, NodeAccess {
   // MARK: Requests
 
   /// Returns the request's id; throws `closed` if the connection has ended. `onOutcome` is called
-  /// on an event loop.
+  /// on an event loop, with `late` if there is no answer within the limit: a stopped node never
+  /// answers.
   @discardableResult
   func send(
-    _ call: NodeCall, onOutcome: @escaping @Sendable (Outcome) -> Void
+    _ call: NodeCall, within limit: Duration? = nil,
+    onOutcome: @escaping @Sendable (Outcome) -> Void
   ) throws(KithError) -> Int {
     let id = state.withLock { state in
       state.lastID += 1
@@ -147,9 +151,14 @@ final class RemoteNode: StoreService, NodeAccess {
     }
     let frame = try LocalRequest(id: id, call: call).frame()
     let channel = state.withLock { state -> (any Channel)? in
-      guard !state.hasEnded else { return nil }
-      state.calls[id] = Call(onOutcome: onOutcome)
-      return state.channel
+      guard !state.hasEnded, let channel = state.channel else { return nil }
+      let late: Scheduled<Void>? = limit.map { limit in
+        channel.eventLoop.scheduleTask(in: TimeAmount(limit)) { [weak self] in
+          self?.finish(id, .late)
+        }
+      }
+      state.calls[id] = Call(onOutcome: onOutcome, late: late)
+      return channel
     }
     guard let channel else { throw Self.ended }
     // Before writing: a callback that is added later may come after the connection's end.
@@ -173,9 +182,7 @@ final class RemoteNode: StoreService, NodeAccess {
       outcome.withLock { $0 = result }
       semaphore.signal()
     }
-    if semaphore.wait(timeout: .now() + limit.dispatch) == .timedOut {
-      state.withLock { _ = $0.calls.removeValue(forKey: id) }
-    }
+    if semaphore.wait(timeout: .now() + limit.dispatch) == .timedOut { take(id) }
     return try answer(outcome.withLock { $0 }, to: call)
   }
 
@@ -205,9 +212,8 @@ final class RemoteNode: StoreService, NodeAccess {
     _ call: NodeCall, _ onEvent: (NodeEvent) async -> Bool
   ) async throws(KithError) -> NodeAnswer {
     let (outcomes, continuation) = AsyncStream<Outcome>.makeStream()
-    let id = try send(call) { continuation.yield($0) }
-    let late = call.timeout.flatMap { expire(id, in: $0) }
-    defer { late?.cancel() }
+    let id = try send(call, within: call.timeout) { continuation.yield($0) }
+    defer { take(id) }
     for await outcome in outcomes {
       guard case .event(let event) = outcome else { return try answer(outcome, to: call) }
       let isAccepted = await onEvent(event)
@@ -251,8 +257,14 @@ final class RemoteNode: StoreService, NodeAccess {
     }
   }
 
-  private func finish(_ id: Int, _ outcome: Outcome) {
-    state.withLock { $0.calls.removeValue(forKey: id) }?.onOutcome(outcome)
+  private func finish(_ id: Int, _ outcome: Outcome) { take(id)?.onOutcome(outcome) }
+
+  /// Nobody waits for the request's answer any more. Returns nil if it had its outcome.
+  @discardableResult
+  private func take(_ id: Int) -> Call? {
+    let call = state.withLock { $0.calls.removeValue(forKey: id) }
+    call?.late?.cancel()
+    return call
   }
 
   private func end() {
@@ -261,7 +273,10 @@ final class RemoteNode: StoreService, NodeAccess {
       defer { state.calls = [:] }
       return (state.calls, state.isGoodbye)
     }
-    for call in calls.values { call.onOutcome(isGoodbye || !call.isSent ? .notPerformed : .lost) }
+    for call in calls.values {
+      call.late?.cancel()
+      call.onOutcome(isGoodbye || !call.isSent ? .notPerformed : .lost)
+    }
     changed.raise()
     onEnd()
   }
@@ -361,21 +376,12 @@ final class RemoteNode: StoreService, NodeAccess {
   private func askDurably(_ call: NodeCall) async throws(KithError) -> NodeAnswer {
     let outcome = await withCheckedContinuation { continuation in
       do throws(KithError) {
-        let id = try send(call) { continuation.resume(returning: $0) }
-        expire(id, in: LocalLimits.write)
+        try send(call, within: LocalLimits.write) { continuation.resume(returning: $0) }
       } catch {
         continuation.resume(returning: .failure(error))
       }
     }
     return try answer(outcome, to: call)
-  }
-
-  /// Ends a request that is not answered in time: a stopped node never answers.
-  @discardableResult
-  private func expire(_ id: Int, in time: Duration) -> Scheduled<Void>? {
-    state.withLock { $0.channel }?.eventLoop.scheduleTask(in: TimeAmount(time)) { [weak self] in
-      self?.finish(id, .late)
-    }
   }
 
   func flush() throws(KithError) {

@@ -59,6 +59,8 @@ struct Joining: Sendable {
       id: invitation.device, name: invitation.name,
       fingerprint: Fingerprint(of: invitation.device).description, address: channel.remoteAddress)
     guard await confirm(inviting, Fingerprint(of: keys.id).description) else {
+      // A question that was cancelled is no refusal.
+      try Task.checkCancellation()
       throw KithError(
         .declined, "The device did not join.", device: invitation.device)
     }

@@ -146,6 +146,8 @@ extension Node {
     guard await onEvent(.candidate(candidate)) else {
       try channel.send(JoinReply(isAccepted: false).encoded())
       await channel.awaitEnd()
+      // A question that was cancelled is no refusal.
+      try Task.checkCancellation()
       throw KithError(.declined, "The device was not taken in.", device: certificate.device)
     }
     // Only a revocation, which leaves a trace, removes a member. So the other person must have
@@ -163,6 +165,8 @@ extension Node {
     if try await hand(over: channel, Joiner(records: added, address: candidate.address)) {
       return candidate
     }
+    // The session may have ended because the invitation was cancelled.
+    try Task.checkCancellation()
     throw KithError(
       .network,
       "\(candidate.name) did not say that it has everything, and was not taken in. If "

@@ -288,9 +288,6 @@ extension KeyValueStore {
       if writes.updateValue(value, forKey: key) == nil { order.append(key) }
     }
 
-    /// The keys that it writes.
-    var writtenKeys: [Key] { order }
-
     /// Calls a body that may throw any error; if it does, drops the writes.
     mutating func attempt<Result>(
       _ body: (inout Self) throws -> Result

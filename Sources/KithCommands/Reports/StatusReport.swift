@@ -198,7 +198,7 @@ struct StatusCheck: Equatable, Sendable {
 
   /// The node could not be asked; the status is that of its directory, if known.
   init(failures: [String], _ status: NodeStatus? = nil) {
-    problems = failures.map(Self.phrase)
+    problems = failures.map(Columns.phrase)
     others = status?.account == nil ? nil : status?.others.count
   }
 
@@ -214,14 +214,14 @@ struct StatusCheck: Equatable, Sendable {
     connected = status.others.count { status.isConnected(to: $0, now: now) }
     connection =
       others == 0 ? "the account has no other device yet" : status.connection(now: now)
-    problems = status.problems.map { Self.phrase($0.description) }
+    problems = status.problems.map { Columns.phrase($0.description) }
     let wanted = peers ?? (others == 0 || status.hasCarrier ? 0 : 1)
     if connected < wanted {
       problems.append(connection + (wanted > 1 ? ", and \(wanted) are wanted" : ""))
     }
     for carrier in status.carriers {
       guard let problem = carrier.problem else { continue }
-      problems.append("\(Columns.printable(carrier.location)): \(Self.phrase(problem))")
+      problems.append("\(Columns.printable(carrier.location)): \(Columns.phrase(problem))")
     }
     if let behind {
       let late = status.others.compactMap { device in
@@ -237,12 +237,6 @@ struct StatusCheck: Equatable, Sendable {
         problems.append("behind: \(names.joined(separator: ", "))")
       }
     }
-  }
-
-  /// A sentence as a part of another.
-  private static func phrase(_ sentence: String) -> String {
-    let text = Columns.printable(sentence)
-    return String(text.hasSuffix(".") ? text.dropLast() : text[...])
   }
 
   func text(_ style: Style) -> String {
@@ -279,5 +273,13 @@ struct TimeSpan: ExpressibleByArgument, Equatable {
       return nil
     }
     milliseconds = number * seconds * 1_000
+  }
+}
+
+extension Columns {
+  /// A sentence as a part of another.
+  static func phrase(_ sentence: String) -> String {
+    let text = printable(sentence)
+    return String(text.hasSuffix(".") ? text.dropLast() : text[...])
   }
 }

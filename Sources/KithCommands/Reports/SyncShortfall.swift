@@ -26,7 +26,7 @@ struct SyncShortfall: CustomStringConvertible {
         + "\(have + missing.count); add some with: kith invite"
     }
     let obstacles = status.problems.filter { Self.obstacles.contains($0.code) }
-      .map { Self.phrase($0.description) }
+      .map { Columns.phrase($0.description) }
     // Waiting for the others does not help, either.
     guard obstacles.isEmpty else { return obstacles.joined(separator: "; ") }
     if let own = status.stores.first(where: { $0.identifier == store }), own.isOverLimit {
@@ -97,19 +97,13 @@ struct SyncShortfall: CustomStringConvertible {
     guard wanted == nil else { return [] }
     return status.carriers.map { carrier in
       let location = Columns.printable(carrier.location)
-      return carrier.problem.map { "\(location): \(Self.phrase($0))" }
+      return carrier.problem.map { "\(location): \(Columns.phrase($0))" }
         ?? "\(location) does not hold it yet; wait longer with --timeout"
     }
   }
 
   private func names(_ devices: [DeviceID]) -> String {
     devices.map { status.name(of: $0, limit: 64) }.joined(separator: ", ")
-  }
-
-  /// A sentence as a part of another.
-  private static func phrase(_ sentence: String) -> String {
-    let text = Columns.printable(sentence)
-    return String(text.hasSuffix(".") ? text.dropLast() : text[...])
   }
 }
 

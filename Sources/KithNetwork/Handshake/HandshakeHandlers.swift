@@ -80,6 +80,9 @@ final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHand
     }
     guard let message = try? exchange.write(answer) else { return fail(context) }
     context.writeHandshakeMessage(message)
+    // A write that fails ends the channel before it returns. A handler that is added afterwards would
+    // never hear of the end.
+    guard !isOver else { return }
     guard let next = owner.finished(exchange) else {
       return fail(context)
     }

@@ -111,6 +111,8 @@ final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
     do throws(CodeExchangeError) {
       let agreement = try inviter.confirm(message)
       context.writeHandshakeMessage(agreement.confirmation)
+      // A write that fails ends the channel, and with it the exchange, before it returns.
+      if case .over = stage { return }
       var parameters = listener.parameters
       parameters.prologue = agreement.prologue
       let key = SharedPresharedKey(agreement.presharedKey.copy())

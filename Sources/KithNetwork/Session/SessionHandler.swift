@@ -257,6 +257,8 @@ final class TransportSession: SessionSink {
   private let peer: SessionPeer
   private let dial: Dial?
   private var isOpen = false
+  /// Whether the delegate was told of it.
+  private var isTold = false
   private var limitedBytes = 0
   private var timers: [Scheduled<Void>] = []
 
@@ -290,6 +292,9 @@ final class TransportSession: SessionSink {
         transport.close(id, reason: .aged)
       })
     transport.dialler.opened(id, key: peer.transportKey, address: peer.address, by: dial)
+    // The dialler closes a surplus session, which may end before that call returns.
+    guard isOpen else { return }
+    isTold = true
     transport.delegate.sessionOpened(id, peer)
   }
 
@@ -331,7 +336,7 @@ final class TransportSession: SessionSink {
     let reason = transport.registry.withLock { $0.remove(id) }
     guard isOpen else { return }
     isOpen = false
-    transport.delegate.sessionClosed(id)
+    if isTold { transport.delegate.sessionClosed(id) }
     transport.dialler.closed(id, reason: reason)
   }
 }

@@ -58,6 +58,47 @@ struct KilledTests {
     #expect(try await known == [first])
   }
 
+  /// Lets a join fail: before it has made a device, or as the device is to be noted.
+  private func failToJoin(
+    _ join:
+      @escaping @Sendable (
+        _ directory: String,
+        _ made: @escaping @Sendable (AccountSummary) async throws(KithError) -> Void
+      ) async throws(KithError) -> AccountSummary
+  ) async throws {
+    // With a list, the device in the directory itself must be noted too.
+    try accounts.update { _ in }
+    await #expect(throws: KithError.self) {
+      try await accounts.join(
+        first: { () throws(KithError) in nil },
+        arriving: { (_) async throws(KithError) in }, join)
+    }
+  }
+
+  @Test func `a join that could not note its device leaves none in the directory itself`()
+    async throws
+  {
+    let obstacle = directory.path + "/accounts.json.new/full"
+    try await failToJoin { (path, made) async throws(KithError) in
+      let summary = try Node.createAccount(directory: path, name: "first").summary
+      try? FileManager.default.createDirectory(
+        atPath: obstacle, withIntermediateDirectories: true)
+      try await made(summary)
+      return summary
+    }
+    #expect(!DeviceDirectory.holdsDevice(directory.path))
+    #expect(FileManager.default.fileExists(atPath: directory.path + "/accounts.json"))
+  }
+
+  @Test func `a failed join leaves the device that another process made meanwhile`() async throws {
+    try await failToJoin { (path, _) async throws(KithError) in
+      // As another process does; the join finds that.
+      _ = try Node.createAccount(directory: path, name: "other")
+      throw KithError(.alreadyExists, "There is a device.")
+    }
+    #expect(DeviceDirectory.holdsDevice(directory.path))
+  }
+
   @Test func `a removal that failed is not finished later`() async throws {
     let device = try await create("first")
     let known = try #require(try await Accounts.known(configuration).first)

@@ -1,10 +1,11 @@
 import Foundation
-import Kith
 import KithCore
 import KithStorage
 import KithTestSupport
 import Synchronization
 import Testing
+
+@testable import Kith
 
 /// Nodes that exchange through storage, and never by TCP.
 @Suite(.timeLimit(.minutes(5)))
@@ -161,6 +162,78 @@ struct CarrierTests {
     }
     try await pair.on("0") { _, store in
       try await eventually("the other's word") { try store.syncReport.isComplete }
+    }
+  }
+
+  /// Its core takes no turn, so none can be waited for.
+  @Test func `a revoked device stops without a last turn`() async throws {
+    let pair = try await Pair()
+    let path = pair.nodes.directory.path
+    let first = try await Nodes.open(path + "/0")
+    try await running(first) {
+      let second = try await Nodes.open(path + "/second", peers: first.listeningAddresses)
+      try await running(second) {
+        try await second.meetsPeer()
+        try await first.revoke(second.device, keeping: [])
+        try await eventually("the revocation") { second.status.isRevoked }
+      }
+      try second.close()
+    }
+    try first.close()
+
+    let revoked = try await pair.open("second")
+    let task = Task { try await revoked.run() }
+    try await eventually("its carrier") { pair.storage.state.withLock { !$0.opened.isEmpty } }
+    let began = ContinuousClock.now
+    task.cancel()
+    try await task.value
+    #expect(ContinuousClock.now - began < .seconds(3))
+    try revoked.close()
+  }
+
+  /// Any member may change a shared carrier at any time.
+  @Test func `new settings of one carrier disturb no turn on another`() async throws {
+    let pair = try await Pair()
+    let own = pair.storage
+    try await pair.on("0") { node, store in
+      own.state.withLock { state in
+        state.others["https://example.com/kith"] = SharedStorage()
+        state.holdsPuts = true
+      }
+      try await store.commit { $0.set("dark", forKey: "theme") }
+      node.engine.lookAtCarriers()
+      try await eventually("a put") { own.state.withLock { $0.heldPuts == 1 } }
+      for password in ["old", "new"] {
+        let shared = CarrierSettings(
+          kind: "webdav", location: "https://example.com/kith", credentials: "me\n\(password)",
+          isShared: true)
+        try await node.keepCarrier(shared)
+        try await eventually("the \(password) password's turn") {
+          own.state.withLock { $0.opened.contains(shared) }
+            && node.status.carriers.count { $0.listedMilliseconds != nil } == 2
+        }
+      }
+      own.state.withLock { state in
+        #expect(state.heldPuts == 1 && state.cancelledPuts == 0)
+        #expect(state.opened.count { !$0.isShared } == 1)
+        state.holdsPuts = false
+      }
+      try await eventually("the carrier to hold it", seconds: 10) {
+        node.status.carriers.first?.heldSinceMilliseconds != nil
+      }
+    }
+  }
+
+  @Test func `the problem of a carrier that is used no more is forgotten`() async throws {
+    let pair = try await Pair()
+    let shared = CarrierSettings(kind: "s3", location: "nowhere", isShared: true)
+    pair.storage.state.withLock { $0.closed = [shared.location] }
+    try await pair.on("0") { node, _ in
+      let dispatcher = node.engine.state.withLock { $0.carriers }
+      try await node.keepCarrier(shared)
+      try await eventually("the problem") { dispatcher.problem(of: shared.id) != nil }
+      try await node.removeCarrier(shared)
+      try await eventually("no problem") { dispatcher.problem(of: shared.id) == nil }
     }
   }
 
@@ -322,13 +395,31 @@ final class SharedStorage: CarrierStorage {
     var operations: [String] = []
     /// Of the changes that workers follow or followed.
     var changes: [AsyncStream<Void>.Continuation] = []
+    /// With which it was opened.
+    var opened: [CarrierSettings] = []
+    /// Opened instead, by location.
+    var others: [String: SharedStorage] = [:]
+    /// The locations that do not open.
+    var closed: Set<String> = []
+    /// Whether puts wait, and how many have waited and were cancelled meanwhile.
+    var holdsPuts = false
+    var heldPuts = 0
+    var cancelledPuts = 0
   }
 
   let state = Mutex(State())
 
-  /// Opens itself, whatever the settings say.
+  /// Opens itself, unless the location is another's.
   var opener: CarrierOpener {
-    { [self] (_) throws(CarrierFailure) in self }
+    { [self] (settings) throws(CarrierFailure) in
+      try state.withLock { state throws(CarrierFailure) in
+        state.opened.append(settings)
+        guard !state.closed.contains(settings.location) else {
+          throw CarrierFailure(.unexpected, "It does not open.")
+        }
+        return state.others[settings.location] ?? self
+      }
+    }
   }
 
   static let settings = CarrierSettings(kind: "folder", location: "/shared")
@@ -372,6 +463,13 @@ final class SharedStorage: CarrierStorage {
   }
 
   func put(_ bytes: [UInt8], as name: String, in place: String) async throws(CarrierFailure) {
+    if state.withLock({ $0.holdsPuts }) { state.withLock { $0.heldPuts += 1 } }
+    while state.withLock({ $0.holdsPuts }) {
+      guard (try? await Task.sleep(for: .milliseconds(5))) != nil else {
+        state.withLock { $0.cancelledPuts += 1 }
+        throw CarrierFailure(.unexpected, "The put was cancelled.")
+      }
+    }
     try perform("put", place) { $0[name] = bytes }
   }
 

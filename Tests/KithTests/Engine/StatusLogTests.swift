@@ -112,6 +112,21 @@ struct StatusLogTests {
     }
   }
 
+  /// A member may name ever new ones.
+  @Test func `a carrier that is used no more is forgotten`() {
+    let failing = Self.changing { status in
+      status.carriers = [NodeStatus.Carrier(kind: "s3", location: "there", isShared: true)]
+      status.carriers[0].problem = "Nobody answers."
+    }
+    let line = LogLine(.carrierFailed, ["carrier": "there", "reason": "Nobody answers."])
+    var log = StatusLog()
+    for (status, lines) in [
+      (failing, [line]), (failing, []), (Self.alone, []), (failing, [line]),
+    ] {
+      #expect(log.lines(status, at: 0) == lines)
+    }
+  }
+
   @Test func `limits agree again once a session has compared them`() {
     var differing = Self.connected
     differing.stores[0].policyMismatches = [Self.desktop]

@@ -222,6 +222,49 @@ struct LocalProtocolTests {
     try served.node.close()
   }
 
+  /// The job that tells the progress lasts as long as the connection.
+  @Test func `a connection follows the progress once`() async throws {
+    let served = try await Served()
+    try await served.run {
+      try await blocking {
+        func answer(_ end: RawEnd, _ id: Int) throws -> LocalReply.Content {
+          try end.send(id, .followProgress)
+          while true {
+            let reply = try end.reply()
+            if reply.id == id { return reply.content }
+          }
+        }
+        let program = try Self.attach(served)
+        guard case .answer(.done) = try answer(program, 3) else { throw TimedOut() }
+        guard case .failure(let error) = try answer(program, 4) else { throw TimedOut() }
+        #expect(error.code == .control)
+        // Connections for short requests are counted apart, and may not last.
+        let short = try RawEnd(path: served.path + "/control")
+        try short.hello(attaches: false)
+        guard case .failure = try answer(short, 2) else { throw TimedOut() }
+      }
+    }
+    try served.node.close()
+  }
+
+  /// At thousands of commits a second, their timeouts would be hundreds of thousands of timers.
+  @Test func `an answered commit leaves no timer`() async throws {
+    let served = try await Served()
+    try await served.run {
+      let program = try await served.attach()
+      for number in 0..<120 {
+        try await program.store.commit { $0.set(.integer(Int64(number)), forKey: "key") }
+      }
+      // All programs of this process share the loop.
+      let loop = String(reflecting: RemoteNode.loop.next())
+      let match = loop.firstMatch(of: /scheduledTasks = PriorityQueue\(count: (\d+)\)/)
+      let count = try #require(match.flatMap { Int($0.1) })
+      #expect(count < 100)
+      try await program.close()
+    }
+    try served.node.close()
+  }
+
   @Test func `another version is told so`() async throws {
     let served = try await Served()
     try await served.run {

@@ -12,10 +12,10 @@ import Testing
 /// A device that dies on its way into an account.
 @Suite(.timeLimit(.minutes(5)))
 struct BrokenJoinTests {
-  /// Joins as far as the inviter's reply, and then stops.
-  private static func join(
+  /// Joins as far as the inviter's reply.
+  private static func reachReply(
     _ first: Node, _ keys: DeviceKeys
-  ) async throws -> Roster {
+  ) async throws -> (invited: Task<PairingDevice, any Error>, channel: PairingChannel, Roster) {
     let (tokens, continuation) = AsyncStream<String>.makeStream()
     let invited = Task {
       try await first.invite {
@@ -36,9 +36,32 @@ struct BrokenJoinTests {
     try channel.send(JoinConfirm().encoded())
     let reply = try #require(JoinReply(decoding: try await channel.receive()))
     let (roster, _) = try JoinRequest.check(reply, invitation: inviter, keys: keys)
+    return (invited, channel, roster)
+  }
+
+  /// Joins as far as the inviter's reply, and then stops.
+  private static func join(
+    _ first: Node, _ keys: DeviceKeys
+  ) async throws -> Roster {
+    let (invited, channel, roster) = try await reachReply(first, keys)
     channel.close()
     await #expect(throws: KithError.self) { try await invited.value }
     return roster
+  }
+
+  @Test func `an invitation that is cancelled while the device pulls says so`() async throws {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    try await running(first) {
+      var entropy = SystemRandom()
+      let keys = DeviceSecrets(random: &entropy).makeKeys()
+      let (invited, channel, _) = try await Self.reachReply(first, keys)
+      invited.cancel()
+      let error = await #expect(throws: KithError.self) { try await invited.value }
+      #expect(error?.code == .cancelled)
+      channel.close()
+    }
+    try first.close()
   }
 
   /// The person who confirmed the join on the other device wanted it: the proof that the device has
