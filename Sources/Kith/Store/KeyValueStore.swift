@@ -310,8 +310,9 @@ public final class KeyValueStore: Observable, Sendable {
     backend.withLock { $0.waiters.append(isReplaced) }
     defer { backend.withLock { $0.waiters.removeAll { $0 === isReplaced } } }
     if service === old {
-      // Elsewhere, because taking the directory over may last longer than this may block.
-      BlockingThread.start { if !self.onServiceEnd() { isReplaced.signal() } }
+      // Elsewhere, because taking the directory over may last longer than this may block. If no thread
+      // is left, ``Accounts/run()`` may still take it over.
+      _ = BlockingThread.start { if !self.onServiceEnd() { isReplaced.signal() } }
       _ = isReplaced.wait(timeout: .now() + longestReplacing.dispatch)
     }
     let next = service
