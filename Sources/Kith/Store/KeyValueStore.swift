@@ -30,8 +30,13 @@ public final class KeyValueStore: Observable, Sendable {
   /// The longest wait of a write or a flush for a new service.
   private let longestReplacing: Duration
 
+  /// Opens the store at its service, if that failed when the service replaced another.
+  typealias Reopening = @Sendable () throws(KithError) -> Void
+
   private struct Backend {
     var service: any StoreService
+    /// Nil: the service has the store open.
+    var reopening: Reopening?
     /// Whether an earlier service lost accepted writes, until ``flush()`` throws for it.
     var hasLostWrites = false
     var waiters: [DispatchSemaphore] = []
@@ -51,13 +56,19 @@ public final class KeyValueStore: Observable, Sendable {
   /// Changes with the account, and with the program that has the directory open.
   var service: any StoreService { backend.withLock { $0.service } }
 
-  func replaceService(by next: any StoreService) {
+  /// `reopening`: the service could not open the store. The next request tries again first, and throws
+  /// the error if that fails, too.
+  func replaceService(by next: any StoreService, reopening: Reopening? = nil) {
     backend.withLock { backend in
       if backend.service.hasLostWrites { backend.hasLostWrites = true }
-      backend.service = next
+      (backend.service, backend.reopening) = (next, reopening)
     }
     wakeWaiters()
   }
+
+  var mustReopen: Bool { backend.withLock { $0.reopening != nil } }
+
+  func reopen() throws(KithError) { try backend.withLock { $0.reopening }?() }
 
   func wakeWaiters() {
     let waiters = backend.withLock { backend in
@@ -277,6 +288,7 @@ public final class KeyValueStore: Observable, Sendable {
     var service = service
     while true {
       do throws(KithError) {
+        try reopen()
         return try body(service)
       } catch {
         guard error.code == .closed, let next = replacement(of: service) else { throw error }
@@ -292,6 +304,9 @@ public final class KeyValueStore: Observable, Sendable {
     var service = service
     while true {
       do throws(KithError) {
+        if mustReopen {
+          try await BlockingThread.run { () throws(KithError) in try self.reopen() }
+        }
         return try await body(service)
       } catch {
         let old = service
