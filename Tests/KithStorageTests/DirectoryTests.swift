@@ -77,6 +77,20 @@ import Testing
     #expect(!again.storage.isCopy)
   }
 
+  @Test func `a lock that another process keeps is waited for, and not for ever`() throws {
+    let directory = try TestDirectory()
+    let path = directory.child("lock")
+    let other = open(path, O_RDWR | O_CREAT, 0o600)
+    try #require(other >= 0 && flock(other, LOCK_EX) == 0)
+    defer { close(other) }
+    let late = code { () throws(StorageError) in
+      try SmallFile.withLock(path, within: .milliseconds(30)) {}
+    }
+    #expect(late == .inUse)
+    DispatchQueue.global().asyncAfter(deadline: .now() + 0.05) { flock(other, LOCK_UN) }
+    try SmallFile.withLock(path) {}
+  }
+
   @Test func aSecondOwnerIsRefusedWithTheFirstOnesProcess() throws {
     let directory = try TestDirectory()
     let first = try DeviceDirectory.create(
