@@ -66,6 +66,12 @@ extension StorageError {
     Self(code: .inputOutput, path: path, message: "the device was closed; open it again")
   }
 
+  static func inherited(_ path: String) -> Self {
+    Self(
+      code: .inputOutput, path: path,
+      message: "the process that forked this one has the device open; use it there alone")
+  }
+
   static func system(_ action: String, _ path: String, errno number: Int32) -> Self {
     let reason = String(cString: strerror(number))
     switch number {

@@ -1,3 +1,4 @@
+internal import Dispatch
 public import Kith
 internal import KithCrypto
 public import ServiceLifecycle
@@ -43,6 +44,8 @@ public final class UserDefaultsMirror: Sendable {
   let interval: Duration?
   let onSync: (@Sendable (Report) -> Void)?
   let state: Mutex<State>
+  /// For ``run()``: a comparison blocks for the disk, or for another program's node.
+  private let queue = DispatchQueue(label: "kith.user-defaults-mirror")
 
   struct State {
     var defaults: Defaults
@@ -106,8 +109,7 @@ extension UserDefaultsMirror: Service {
   /// In a `ServiceGroup`, list the mirror after its `Accounts`: services end in reverse order.
   public func run() async throws {
     let changes = store.snapshotAndChanges().changes
-    sync()
-    defer { sync() }
+    await syncOnQueue()
     await cancelWhenGracefulShutdown {
       var bodies: [@Sendable () async -> Void] = [
         {
@@ -116,14 +118,19 @@ extension UserDefaultsMirror: Service {
           where change.isJoined
             || change.items.contains(where: { keys.contains($0.key) })
           {
-            self.sync()
+            await self.syncOnQueue()
           }
         }
       ]
       if let interval = self.interval {
-        bodies.append { while (try? await Task.sleep(for: interval)) != nil { self.sync() } }
+        bodies.append {
+          while (try? await Task.sleep(for: interval)) != nil { await self.syncOnQueue() }
+        }
       }
       await race(bodies)
     }
+    await syncOnQueue()
   }
+
+  private func syncOnQueue() async { await queue.run { _ = self.sync() } }
 }

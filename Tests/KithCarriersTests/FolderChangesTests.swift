@@ -1,4 +1,5 @@
 internal import Foundation
+import Glibc
 import Kith
 import KithTestSupport
 import Testing
@@ -43,6 +44,20 @@ struct FolderChangesTests {
     var events = try #require(carrier.changes(in: place)).makeAsyncIterator()
     #expect(await events.next() == nil)
     #expect(carrier.changes(in: "../x") == nil)
+  }
+
+  @Test func `a descriptor of which no channel can be made is closed, and the stream ends`()
+    async throws
+  {
+    // NIO takes no files.
+    let descriptor = open("/proc/self/exe", O_RDONLY)
+    var (file, after) = (stat(), stat())
+    try #require(fstat(descriptor, &file) == 0)
+    let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+    FolderChanges.read(descriptor, continuation)
+    for await () in stream {}
+    // Another thread may have got the number.
+    #expect(fstat(descriptor, &after) != 0 || after.st_ino != file.st_ino)
   }
 
   @Test func aStreamThatNobodyReadsLeavesNothingOpen() async throws {

@@ -56,6 +56,12 @@ struct SignatureTests {
         == "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7")
   }
 
+  @Test func aTextBeforeASecret() {
+    let line = SecretText("Authorization: Bearer ", before: SecretText(Array("tökén".utf8)))
+    #expect(line.withCString { String(cString: $0) } == "Authorization: Bearer tökén")
+    #expect(SecretText("", before: SecretText([])).withUnsafeBytes(\.isEmpty))
+  }
+
   @Test func theWholeHeader() {
     let header = signature.authorization(
       method: "GET", path: "/", query: [], headers: [("x-amz-date", "d"), ("host", "h")],

@@ -44,6 +44,53 @@ import Testing
     }
   }
 
+  /// The child's copies of the descriptors share the parent's lock, and its copy of SQLite would empty
+  /// the parent's log.
+  @Test func `a forked child that closes the device leaves it to its parent`() throws {
+    let directory = try TestDirectory()
+    let device = try DeviceDirectory.create(
+      at: directory.device, secrets: newSecrets(), initial: [])
+    try device.storage.commit([.put(.clock, HybridTime(rawValue: 5).row)])
+    let log = directory.device + "/kith.sqlite-wal"
+    let bytes = Files.size(log)
+    try #require(bytes > 0)
+
+    let child = fork()
+    if child == 0 {
+      try? device.close()
+      _exit(0)
+    }
+    try #require(child > 0)
+    var status: Int32 = 0
+    try eventuallyBlocking("the child to end") { waitpid(child, &status, WNOHANG) == child }
+    #expect(status == 0)
+
+    #expect(Files.size(log) == bytes)
+    let second = code { () throws(StorageError) in
+      _ = try DeviceDirectory.open(at: directory.device)
+    }
+    #expect(second == .inUse)
+    try device.storage.commit([.put(.clock, HybridTime(rawValue: 6).row)])
+    try device.close()
+    let again = try DeviceDirectory.open(at: directory.device)
+    #expect(try again.storage.load().clock.rawValue == 6)
+    #expect(!again.storage.isCopy)
+  }
+
+  @Test func `a lock that another process keeps is waited for, and not for ever`() throws {
+    let directory = try TestDirectory()
+    let path = directory.child("lock")
+    let other = open(path, O_RDWR | O_CREAT, 0o600)
+    try #require(other >= 0 && flock(other, LOCK_EX) == 0)
+    defer { close(other) }
+    let late = code { () throws(StorageError) in
+      try SmallFile.withLock(path, within: .milliseconds(30)) {}
+    }
+    #expect(late == .inUse)
+    DispatchQueue.global().asyncAfter(deadline: .now() + 0.05) { flock(other, LOCK_UN) }
+    try SmallFile.withLock(path) {}
+  }
+
   @Test func aSecondOwnerIsRefusedWithTheFirstOnesProcess() throws {
     let directory = try TestDirectory()
     let first = try DeviceDirectory.create(

@@ -212,6 +212,32 @@ def test_a_forked_child_is_told(store):
     assert store["theme"] == "dark"
 
 
+@pytest.mark.parametrize("sync", [False, True])
+def test_a_forked_child_that_exits_leaves_the_store_to_its_parent(tmp_path, sync):
+    """The child ends by sys.exit, which runs the finalizers of all that the parent made. The parent is
+    killed later, so that only its log has what it wrote."""
+    program = """
+import os, sys, kith
+store = kith.open("com.example.Test", sys.argv[1], sync=sys.argv[2] == "True", discovery=False,
+                  hosts=["127.0.0.1"], port=0)
+changes = store.changes()
+store["before"] = "x" * 1000
+store.flush()
+child = os.fork()
+if child == 0:
+    sys.exit(3)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+for number in range(50):
+    store[f"after.{number}"] = number
+    store.flush()
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", program, tmp_path / "device", str(sync)], check=True, timeout=60)
+    with kith.open("com.example.Test", tmp_path / "device", sync=False) as store:
+        assert store.snapshot("after.") == {f"after.{number}": number for number in range(50)}
+        assert store["before"] == "x" * 1000
+
+
 def test_nothing_is_kept(tmp_path):
     """A value, an error, a transaction or a change that is not freed stays in the library."""
     def use(store, changes):

@@ -1,6 +1,7 @@
 import Foundation
 import KithTesting
 import KithTestSupport
+import Synchronization
 import Testing
 
 @testable import Kith
@@ -75,6 +76,24 @@ import Testing
       NSUbiquitousKeyValueStore(shared: shared).set(
         Int64(1), forKey: String(repeating: "k", count: 65))
     }
+  }
+
+  /// Another program's node may take seconds to answer, and Swift's threads are few.
+  @Test func `refusals are asked for on no thread of Swift's`() async throws {
+    let backend = FakeBackend()
+    let isOfTask = Mutex<[Bool]>([])
+    backend.state.withLock {
+      $0.onQuestion = { isOfTask.withLock { $0.append(withUnsafeCurrentTask { $0 != nil }) } }
+    }
+    let store = NSUbiquitousKeyValueStore.on(backend)
+    #expect(store.synchronize())
+    let heard = Heard(store)
+    try await eventually { isOfTask.withLock(\.count) == 1 }
+    backend.tell(
+      .init(reason: .quotaViolationChange, items: [.init(key: "k", old: 1, new: nil)]))
+    try await eventually { isOfTask.withLock(\.count) == 2 }
+    #expect(isOfTask.withLock(\.self) == [false, false])
+    #expect(heard.keys == [["k"]])
   }
 
   @Test func `refused keys that wait are told together, and are bounded`() async throws {

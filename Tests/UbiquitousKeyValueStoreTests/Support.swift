@@ -57,6 +57,8 @@ final class FakeBackend: StoreBackend {
     var refusals: [Refusal] = []
     var account: AccountID?
     var flushes = 0
+    /// Called, unlocked, when the refusals are asked for.
+    var onQuestion: @Sendable () -> Void = {}
   }
 
   let state = Mutex(State())
@@ -92,7 +94,10 @@ final class FakeBackend: StoreBackend {
     buffer.withLock { $0 = made }
     return StoreChanges(subscription: .init(buffer: made, view: view, number: 0))
   }
-  var refusals: [Refusal] { state.withLock { $0.refusals } }
+  var refusals: [Refusal] {
+    state.withLock(\.onQuestion)()
+    return state.withLock { $0.refusals }
+  }
   func takeRefusals(through number: UInt64) {
     state.withLock { $0.refusals.removeAll { $0.number <= number } }
   }

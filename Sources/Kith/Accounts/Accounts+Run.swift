@@ -4,6 +4,8 @@ internal import ServiceLifecycle
 extension Accounts {
   /// Used if the kernel reports no changes.
   private static let lookInterval = Duration.seconds(1)
+  /// How often stores are opened that could not be.
+  private static let reopeningInterval = Duration.seconds(10)
 
   /// Serves the signed-in account until the task is cancelled or its service group shuts down.
   ///
@@ -78,7 +80,9 @@ extension Accounts {
         return
       }
       let retryAt = state.withLock { $0.pendingAdoption?.retryAt }
-      let next = retryAt ?? (isWatched ? nil : .now + Self.lookInterval)
+      let reopenAt = unopenedStores.isEmpty ? nil : ContinuousClock.now + Self.reopeningInterval
+      let lookAt = isWatched ? nil : ContinuousClock.now + Self.lookInterval
+      let next = retryAt ?? lookAt ?? reopenAt
       var bodies: [@Sendable () async -> Void] = [{ await self.switched.wait(after: version) }]
       if case .own(let node) = active.kind {
         bodies.append { await node.engine.damage.wait(after: 0) }
@@ -89,9 +93,11 @@ extension Accounts {
   }
 
   /// Whether to reopen the device; if the disk fails or no descriptors are left, it stays for now.
-  /// Also retries a pending adoption.
+  /// Also retries a pending adoption, and opens stores that could not be opened.
   private func look(_ active: ActiveDevice) throws(KithError) -> Bool {
     if switchLock.withLock({ _ in retryPendingAdoption() }) { switched.raise() }
+    // The failure was logged, and a write throws it.
+    for store in unopenedStores { try? store.reopen() }
     do throws(KithError) {
       return try mustLeave(active)
     } catch {
@@ -156,18 +162,41 @@ extension Accounts {
       isTakeOver
       ? .externalChange : old.location == .signedOut ? .initialSyncChange : .accountChange
     for open in stores {
-      do throws(KithError) {
+      let store = open.store
+      let opening: KeyValueStore.Reopening = { () throws(KithError) in
         try next.service.open(
-          open.store.view, policy: open.policy, reason: reason,
-          superseded: superseded[open.store.identifier] ?? [])
+          store.view, policy: open.policy, reason: reason,
+          superseded: superseded[store.identifier] ?? [])
+      }
+      do throws(KithError) {
+        try opening()
+        store.replaceService(by: next.service)
       } catch {
         configuration.logger.error(
           "a store cannot be opened there", metadata: ["code": "\(error.code)"])
         // Not the values of the account before.
-        if !isTakeOver { open.store.view.showNothing(because: reason) }
+        if !isTakeOver { store.view.showNothing(because: reason) }
+        store.replaceService(by: next.service) { [weak self, weak store] () throws(KithError) in
+          guard let self, let store else { return }
+          try self.reopen(store, at: next.service, opening)
+        }
       }
-      open.store.replaceService(by: next.service)
     }
+  }
+
+  /// Opens a store at its service, unless either has changed meanwhile.
+  private func reopen(
+    _ store: KeyValueStore, at service: any StoreService, _ opening: KeyValueStore.Reopening
+  ) throws(KithError) {
+    try switchLock.withLock { _ throws(KithError) in
+      guard store.mustReopen, store.service === service else { return }
+      try opening()
+      store.replaceService(by: service)
+    }
+  }
+
+  private var unopenedStores: [KeyValueStore] {
+    state.withLock { $0.stores.values.map(\.store) }.filter(\.mustReopen)
   }
 
   private func leave(_ active: ActiveDevice, _ stores: [OpenStore]) {

@@ -43,17 +43,18 @@ extension Accounts {
       -> Void = { (_, _) throws(KithError) in }
   ) async throws(KithError) -> (summary: AccountSummary, recoveryKey: String) {
     try await adoptBeforeLeaving()
-    let location = try directory.newLocation()
-    let made = try await BlockingThread.run { () throws(KithError) in
-      try Node.createAccount(
+    let (location, made) = try await BlockingThread.run { () throws(KithError) in
+      let location = try self.directory.newLocation()
+      let made = try Node.createAccount(
         directory: self.directory.directory(of: location), name: name,
         passphrase: self.configuration.passphrase?(), showing: show)
-    }
-    do throws(KithError) {
-      try directory.note(location, made.summary, first)
-    } catch {
-      directory.discard(location)
-      throw error
+      do throws(KithError) {
+        try self.directory.note(location, made.summary, self.first)
+      } catch {
+        self.directory.discard(location)
+        throw error
+      }
+      return (location, made)
     }
     do throws(KithError) {
       try await arrive(at: location)
@@ -119,8 +120,9 @@ extension Accounts {
   ///
   /// - Throws: ``KithError`` with `missing` if there is none, `timedOut` or a storage code.
   public func signIn(to account: AccountID) async throws(KithError) {
-    let registry = try registry()
-    try await move(to: directory.location(of: account, in: registry), registry)
+    try await move { registry throws(KithError) in
+      try self.directory.location(of: account, in: registry)
+    }
   }
 
   /// Signs out: the stores show local data from here on.
@@ -129,7 +131,7 @@ extension Accounts {
   ///
   /// - Throws: ``KithError`` with `timedOut` or a storage code.
   public func signOut() async throws(KithError) {
-    try await move(to: .signedOut, registry())
+    try await move { _ in .signedOut }
   }
 
   /// The directory of the device whose stores programs see. The first write creates that of the
@@ -152,10 +154,18 @@ extension Accounts {
   private func first() throws(KithError) -> AccountID? { signedIn }
 
   private func move(
-    to location: AccountsDirectory.Location, _ registry: AccountsDirectory.Registry
+    to choose:
+      @escaping @Sendable (AccountsDirectory.Registry) throws(KithError)
+      -> AccountsDirectory.Location
   ) async throws(KithError) {
+    let (location, registry) = try await BlockingThread.run { () throws(KithError) in
+      let registry = try self.registry()
+      return (try choose(registry), registry)
+    }
     try await adoptBeforeLeaving(for: location)
-    try directory.note(location, registry)
+    try await BlockingThread.run { () throws(KithError) in
+      try self.directory.note(location, registry)
+    }
     try await arrive(at: location)
   }
 

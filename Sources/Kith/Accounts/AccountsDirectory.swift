@@ -99,7 +99,9 @@ struct AccountsDirectory: Sendable {
     try KithError.mapping(readStored())
   }
 
-  /// Changes the registry under its lock.
+  /// Changes the registry under its lock, and blocks for other processes and the disk.
+  ///
+  /// - Throws: ``KithError`` with `inUse` if another process keeps the lock.
   func update(_ body: (inout Registry) -> Void) throws(KithError) {
     try KithError.mapping(
       SmallFile.withLock(path + "/accounts.lock") { () throws(StorageError) in
@@ -283,15 +285,17 @@ extension AccountsDirectory {
   ) async throws(KithError) -> (
     summary: AccountSummary, directory: String, arrival: Result<Void, KithError>
   ) {
-    let location = try newLocation()
+    let location = try await BlockingThread.run { () throws(KithError) in try newLocation() }
     let isMade = Atomic(false)
     let arrival = Mutex<Result<Void, KithError>?>(nil)
     do throws(KithError) {
-      try checkNoting(location, first)
+      try await BlockingThread.run { () throws(KithError) in try checkNoting(location, first) }
       let path = directory(of: location)
       let summary = try await join(path) { summary async throws(KithError) in
         isMade.store(true, ordering: .relaxed)
-        try note(location, summary, first)
+        try await BlockingThread.run { () throws(KithError) in
+          try note(location, summary, first)
+        }
         let result = await Result(awaiting: { () async throws(KithError) in
           try await arrive(location)
         })

@@ -11,13 +11,12 @@ enum BlockingThread {
     }
   }
 
-  static func start(_ body: @escaping @Sendable () -> Void) {
-    let result = begin(body)
-    guard result == 0 else { fatalError("no thread could be started: error \(result)") }
-  }
+  /// How often it is tried again to start a thread.
+  private static let retryInterval = Duration.milliseconds(50)
 
-  /// Returns an error number; 0: the thread began.
-  private static func begin(_ body: @escaping @Sendable () -> Void) -> Int32 {
+  /// Starts a thread. Returns false if the system has none left, such as above the `TasksMax` of a
+  /// systemd unit.
+  static func start(_ body: @escaping @Sendable () -> Void) -> Bool {
     let work = Unmanaged.passRetained(Work(body))
     var thread = pthread_t()
     let result = pthread_create(
@@ -30,10 +29,21 @@ enum BlockingThread {
       }, work.toOpaque())
     guard result == 0 else {
       work.release()
-      return result
+      return false
     }
     pthread_detach(thread)
-    return 0
+    return true
+  }
+
+  /// Starts a thread as soon as the system has one.
+  static func begin(
+    _ body: @escaping @Sendable () -> Void,
+    by start: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool = start
+  ) {
+    guard !start(body) else { return }
+    DispatchQueue.global().asyncAfter(deadline: .now() + retryInterval.dispatch) {
+      begin(body, by: start)
+    }
   }
 }
 
@@ -66,10 +76,10 @@ extension BlockingThread {
     defer { helpers.withLock { $0 -= wanted } }
     let ended = DispatchSemaphore(value: 0)
     let begun = (0..<wanted).count { _ in
-      begin {
+      start {
         while let index = indices.take() { body(index) }
         ended.signal()
-      } == 0
+      }
     }
     while let index = indices.take() { body(index) }
     for _ in 0..<begun { ended.wait() }
@@ -77,12 +87,13 @@ extension BlockingThread {
 }
 
 extension BlockingThread {
-  /// Runs blocking work on its own thread: Swift's shared threads are only as many as cores.
+  /// Runs blocking work on its own thread: Swift's shared threads are only as many as cores. Waits if
+  /// the system has no thread left.
   static func run<Result: Sendable, Failure>(
     _ body: @escaping @Sendable () throws(Failure) -> Result
   ) async throws(Failure) -> Result {
     let result = await withCheckedContinuation { continuation in
-      start { continuation.resume(returning: Swift.Result(catching: body)) }
+      begin { continuation.resume(returning: Swift.Result(catching: body)) }
     }
     return try result.get()
   }

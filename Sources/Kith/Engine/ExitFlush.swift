@@ -59,19 +59,24 @@ final class ExitFlush: Sendable {
   func run(within limit: Duration) {
     guard !hasBegun.exchange(true, ordering: .relaxed) else { return }
     let finished = DispatchSemaphore(value: 0)
-    BlockingThread.start {
+    let isStarted = BlockingThread.start {
       let ended = DispatchSemaphore(value: 0)
       let parts = self.parts.withLock { $0.compactMap(\.part) }
       for part in parts {
         // On its own thread, so that a stuck part does not block the others.
-        BlockingThread.start {
+        let isStarted = BlockingThread.start {
           part.endWithProcess()
           ended.signal()
         }
+        guard !isStarted else { continue }
+        part.endWithProcess()
+        ended.signal()
       }
       for _ in parts { ended.wait() }
       finished.signal()
     }
+    // Without a thread nothing can be done, because this one must not lock.
+    guard isStarted else { return }
     _ = finished.wait(timeout: .now() + limit.dispatch)
   }
 }

@@ -23,6 +23,8 @@ package enum LocalLimits {
   static let attachedConnections = 64
   /// For each connection; at this number the node stops reading it.
   static let unansweredRequests = 256
+  /// Requests of all connections that hold a thread until the disk has answered; further ones wait.
+  static let blockingRequests = 64
   /// The time until a connection's first request.
   static let helloSeconds: Int64 = 10
   /// The time to take the last bytes when the node ends.

@@ -217,7 +217,7 @@ final class LocalSession: ChannelInboundHandler {
       case .decide(let isAccepted): handle?.decide.yield(isAccepted)
       case .open(let store, let policy): try open(store, policy, request.id)
       case .write(let store, let operations, let expected):
-        guard let opened = stores[store] else { return close() }
+        guard let opened = stores[store] else { throw KithError.notOpen(store) }
         // The changes come before the answer: of a refused write too, so that the program sees what
         // the store shows instead.
         let outcome = Result { () throws(KithError) in
@@ -227,9 +227,8 @@ final class LocalSession: ChannelInboundHandler {
         try outcome.get()
         answer(request.id, .done)
       case .writeEach(let store, let transactions):
-        guard let opened = stores[store], transactions.count <= LocalLimits.transactions else {
-          return close()
-        }
+        guard transactions.count <= LocalLimits.transactions else { return close() }
+        guard let opened = stores[store] else { throw KithError.notOpen(store) }
         let outcomes = try server.node.engine.write(store, each: transactions[...], origin: origin)
         sendChanges(of: store, opened, isLast: false)
         answer(request.id, .written(outcomes))
@@ -387,6 +386,13 @@ final class LocalSession: ChannelInboundHandler {
       guard reply.id > 0, let frame = try? failure.frame() else { return close() }
       channel.writeAndFlush(frame, promise: nil)
     }
+  }
+}
+
+extension KithError {
+  /// Other stores of the connection are not concerned.
+  fileprivate static func notOpen(_ store: StoreIdentifier) -> KithError {
+    KithError(.control, "The program has not opened the store \(store) here. Open it first.")
   }
 }
 

@@ -11,6 +11,16 @@ extension Node: NodeAccess {
     _ call: NodeCall, as origin: WriteOrigin,
     onEvent: @escaping @Sendable (NodeEvent) async -> Bool
   ) async throws(KithError) -> NodeAnswer {
+    guard call.isBlocking else { return try await answer(call, as: origin, onEvent: onEvent) }
+    await blockingRequests.acquire()
+    defer { blockingRequests.release() }
+    return try await answer(call, as: origin, onEvent: onEvent)
+  }
+
+  private func answer(
+    _ call: NodeCall, as origin: WriteOrigin,
+    onEvent: @escaping @Sendable (NodeEvent) async -> Bool
+  ) async throws(KithError) -> NodeAnswer {
     let engine = engine
     switch call {
     case .values(let store, let key):

@@ -86,6 +86,16 @@ package enum NodeCall: Codable, Sendable {
     return .seconds(seconds) + LocalLimits.connect
   }
 
+  /// Whether the node's disk makes a thread wait for the answer.
+  var isBlocking: Bool {
+    switch self {
+    case .flush, .adopt, .acceptLoss, .acceptTime, .rename, .revoke, .forget, .keepCarrier,
+      .removeCarrier:
+      true
+    default: false
+    }
+  }
+
   var isLasting: Bool {
     switch self {
     case .waitUntilSynced, .watch, .invite, .meet: true

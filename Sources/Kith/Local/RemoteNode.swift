@@ -450,13 +450,25 @@ final class RemoteNode: StoreService, NodeAccess {
   /// Asks for the directory; see ``NodeCall/yield``.
   func askToYield() throws(KithError) { try question(.yield) }
 
-  func waitUntilComplete(_ store: StoreIdentifier, devices: Int?, timeout: Duration) async {
+  func waitUntilComplete(
+    _ store: StoreIdentifier, devices: Int?, timeout: Duration
+  ) async throws(KithError) {
     let client = LocalClient(directory: directory)
+    let failure = Mutex<KithError?>(nil)
     // A stopped node does not keep the timeout.
     await race([
-      { _ = try? await client.waitUntilSynced(store.rawValue, timeout: timeout, devices: devices) },
+      {
+        do throws(KithError) {
+          _ = try await client.waitUntilSynced(
+            store.rawValue, timeout: timeout, devices: devices)
+        } catch {
+          failure.withLock { $0 = error }
+        }
+      },
       { try? await Task.sleep(for: timeout) },
     ])
+    // The timeout cancels the request.
+    if let error = failure.withLock(\.self), error.code != .cancelled { throw error }
   }
 
   var progress: Signal {

@@ -31,6 +31,8 @@ package final class Node: Sendable {
   let yielding = Mutex(Yielding.refused)
   let carriers = Mutex<CarrierRunner?>(nil)
   let carrierList: CarrierList
+  /// A thread each may hold the last that the system has.
+  let blockingRequests = TaskQueue(limit: LocalLimits.blockingRequests)
 
   init(
     configuration: Configuration, engine: Engine, opened: OpenDevice, staticPeers: [PeerAddress]

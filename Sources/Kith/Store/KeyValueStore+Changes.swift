@@ -124,16 +124,15 @@ extension KeyValueStore {
   }
 
   private func values<Value>(_ question: StoreValues<Value>.Question) -> StoreValues<Value> {
-    // A consumer of state wants the newest: changes that it has not taken are joined into one.
-    let (current, changes) = view.subscribe(seesOwnWrites: true, limit: 1)
-    return StoreValues(question: question, current: current, changes: changes)
+    StoreValues(question: question, view: view)
   }
 }
 
 /// The values of one key, of some keys or of all, now and after each change.
 ///
-/// A slow consumer skips values: the newest replaces one that waits, and the last is never skipped. The sequence ends when its task is
-/// cancelled or the accounts are closed. See `KeyValueStore.values(for:)`.
+/// Each loop begins with the value at its start, also a second one over the same sequence. A slow
+/// consumer skips values: the newest replaces one that waits, and the last is never skipped. A loop
+/// ends when its task is cancelled or the accounts are closed. See `KeyValueStore.values(for:)`.
 public struct StoreValues<Value: Sendable>: AsyncSequence, Sendable {
   struct Question: Sendable {
     /// Whether the key can change the result.
@@ -152,8 +151,10 @@ public struct StoreValues<Value: Sendable>: AsyncSequence, Sendable {
 
     init(_ values: StoreValues) {
       question = values.question
-      shown = values.current.filter { values.question.concerns($0.key) }
-      changes = values.changes.makeAsyncIterator()
+      // A consumer of state wants the newest: changes that it has not taken are joined into one.
+      let (current, changes) = values.view.subscribe(seesOwnWrites: true, limit: 1)
+      shown = current.filter { values.question.concerns($0.key) }
+      self.changes = changes.makeAsyncIterator()
     }
 
     /// Returns the next value that differs from the previous one, or nil at the end.
@@ -181,9 +182,8 @@ public struct StoreValues<Value: Sendable>: AsyncSequence, Sendable {
   }
 
   let question: Question
-  let current: [Key: PropertyListValue]
-  let changes: StoreChanges
+  let view: StoreView
 
-  /// Returns an iterator that begins with the value when the sequence was made.
+  /// Returns an iterator that begins with the value at this moment.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 }

@@ -49,6 +49,9 @@ extension SyncReport {
 }
 
 extension KeyValueStore {
+  /// How often another program's node is asked that could not answer.
+  private static let askingInterval = Duration.milliseconds(200)
+
   /// Makes all writes durable, then waits until all other devices have them, or the carriers and all
   /// connected devices, or until the timeout passes. If `devices` is given, it waits until so many
   /// other devices have them.
@@ -61,12 +64,25 @@ extension KeyValueStore {
   /// if !report.isComplete { print("\(report.incomplete.count) devices are behind") }
   /// ```
   ///
+  /// If another program's node ends meanwhile, or has no room for the question, it asks again.
+  ///
   /// - Throws: ``KithError`` as ``flush()`` does, or with `cancelled`. A timeout is no error.
   public func waitUntilSynced(
     timeout: Duration = .seconds(5), devices: Int? = nil
   ) async throws(KithError) -> SyncReport {
-    try await BlockingThread.run { () throws(KithError) in try self.flush() }
-    await service.waitUntilComplete(identifier, devices: devices, timeout: timeout)
+    let end = ContinuousClock.now + timeout
+    repeat {
+      // Also brings the next service, if the node has ended.
+      try await BlockingThread.run { () throws(KithError) in try self.flush() }
+      do throws(KithError) {
+        try await service.waitUntilComplete(
+          identifier, devices: devices, timeout: max(.zero, end - .now))
+        break
+      } catch {
+        guard Accounts.passingTroubles.contains(error.code) else { throw error }
+      }
+      try? await Task.sleep(until: min(end, .now + Self.askingInterval), clock: .continuous)
+    } while ContinuousClock.now < end && !Task.isCancelled
     if Task.isCancelled { throw KithError(.cancelled, "The wait was cancelled.") }
     return try await BlockingThread.run { () throws(KithError) in try self.syncReport }
   }

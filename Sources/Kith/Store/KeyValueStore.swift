@@ -30,8 +30,13 @@ public final class KeyValueStore: Observable, Sendable {
   /// The longest wait of a write or a flush for a new service.
   private let longestReplacing: Duration
 
+  /// Opens the store at its service, if that failed when the service replaced another.
+  typealias Reopening = @Sendable () throws(KithError) -> Void
+
   private struct Backend {
     var service: any StoreService
+    /// Nil: the service has the store open.
+    var reopening: Reopening?
     /// The number of the service's last loss of writes that is known here.
     var knownLoss: Int
     /// Writes were lost, until ``flush()`` throws for it.
@@ -64,14 +69,20 @@ public final class KeyValueStore: Observable, Sendable {
   /// Changes with the account, and with the program that has the directory open.
   var service: any StoreService { backend.withLock { $0.service } }
 
-  func replaceService(by next: any StoreService) {
+  /// `reopening`: the service could not open the store. The next request tries again first, and throws
+  /// the error if that fails, too.
+  func replaceService(by next: any StoreService, reopening: Reopening? = nil) {
     backend.withLock { backend in
       backend.noteLoss()
-      backend.service = next
+      (backend.service, backend.reopening) = (next, reopening)
       backend.knownLoss = next.loss?.number ?? 0
     }
     wakeWaiters()
   }
+
+  var mustReopen: Bool { backend.withLock { $0.reopening != nil } }
+
+  func reopen() throws(KithError) { try backend.withLock { $0.reopening }?() }
 
   func wakeWaiters() {
     let waiters = backend.withLock { backend in
@@ -295,6 +306,7 @@ public final class KeyValueStore: Observable, Sendable {
     var service = service
     while true {
       do throws(KithError) {
+        try reopen()
         return try body(service)
       } catch {
         guard error.code == .closed, let next = replacement(of: service) else { throw error }
@@ -310,6 +322,9 @@ public final class KeyValueStore: Observable, Sendable {
     var service = service
     while true {
       do throws(KithError) {
+        if mustReopen {
+          try await BlockingThread.run { () throws(KithError) in try self.reopen() }
+        }
         return try await body(service)
       } catch {
         let old = service
@@ -328,8 +343,9 @@ public final class KeyValueStore: Observable, Sendable {
     backend.withLock { $0.waiters.append(isReplaced) }
     defer { backend.withLock { $0.waiters.removeAll { $0 === isReplaced } } }
     if service === old {
-      // Elsewhere, because taking the directory over may last longer than this may block.
-      BlockingThread.start { if !self.onServiceEnd() { isReplaced.signal() } }
+      // Elsewhere, because taking the directory over may last longer than this may block. If no thread
+      // is left, ``Accounts/run()`` may still take it over.
+      _ = BlockingThread.start { if !self.onServiceEnd() { isReplaced.signal() } }
       _ = isReplaced.wait(timeout: .now() + longestReplacing.dispatch)
     }
     let next = service

@@ -73,8 +73,11 @@ protocol StoreService: AnyObject, Sendable {
   func syncReport(of store: StoreIdentifier) throws(KithError) -> SyncReport
 
   /// Waits until the report ``SyncReport/isComplete``, or so many devices have everything; at most
-  /// for a time. Ends early if waiting cannot help.
-  func waitUntilComplete(_ store: StoreIdentifier, devices: Int?, timeout: Duration) async
+  /// for a time. Ends early if waiting cannot help. Throws if the node of another program could not be
+  /// asked, or ended.
+  func waitUntilComplete(
+    _ store: StoreIdentifier, devices: Int?, timeout: Duration
+  ) async throws(KithError)
 
   var progress: Signal { get }
 }

@@ -91,22 +91,31 @@ extension KeyValueStore {
   }
 }
 
-/// Lets in one task at a time, in order of arrival.
+/// Lets in so many tasks at a time, in order of arrival.
 final class TaskQueue: Sendable {
   private struct State {
-    var isTaken = false
+    var taken = 0
     var waiters: [CheckedContinuation<Void, Never>] = []
   }
 
+  private let limit: Int
   private let state = Mutex(State())
 
-  /// Returns once all earlier tasks have released the queue, also if the task is cancelled.
+  init(limit: Int = 1) { self.limit = limit }
+
+  /// The tasks that wait.
+  var waiting: Int { state.withLock(\.waiters.count) }
+
+  /// Returns once few enough earlier tasks have the queue, also if the task is cancelled.
   nonisolated(nonsending) func acquire() async {
     await withCheckedContinuation { continuation in
       let isFree = state.withLock { state in
-        if state.isTaken { state.waiters.append(continuation) }
-        defer { state.isTaken = true }
-        return !state.isTaken
+        if state.taken == limit {
+          state.waiters.append(continuation)
+          return false
+        }
+        state.taken += 1
+        return true
       }
       if isFree { continuation.resume() }
     }
@@ -114,8 +123,9 @@ final class TaskQueue: Sendable {
 
   func release() {
     let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
-      state.isTaken = !state.waiters.isEmpty
-      return state.isTaken ? state.waiters.removeFirst() : nil
+      if !state.waiters.isEmpty { return state.waiters.removeFirst() }
+      state.taken -= 1
+      return nil
     }
     next?.resume()
   }

@@ -85,6 +85,17 @@ package final class SecretText: Sendable, CustomStringConvertible, CustomReflect
     bytes = SecretBytes(count: source.count) { $0.copyBytes(from: source) }
   }
 
+  /// Text before a secret. Nothing outside of guarded memory holds the secret meanwhile.
+  init(_ prefix: StaticString, before secret: SecretText) {
+    let length = prefix.utf8CodeUnitCount
+    bytes = SecretBytes(count: length + secret.bytes.count) { target in
+      target.copyBytes(from: UnsafeRawBufferPointer(start: prefix.utf8Start, count: length))
+      secret.withUnsafeBytes {
+        UnsafeMutableRawBufferPointer(rebasing: target[length...]).copyMemory(from: $0)
+      }
+    }
+  }
+
   /// The pointer is valid only during the call.
   func withUnsafeBytes<Value, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Value

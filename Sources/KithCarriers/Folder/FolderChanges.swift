@@ -21,27 +21,44 @@ enum FolderChanges {
       guard mayRun, let descriptor = watch(path: path, directories: directories) else {
         return continuation.finish()
       }
-      NIOPipeBootstrap(group: .singletonMultiThreadedEventLoopGroup)
-        .channelInitializer { channel in
-          channel.eventLoop.makeCompletedFuture {
-            try channel.pipeline.syncOperations.addHandler(FolderEvents(continuation))
-          }
-        }
-        .takingOwnershipOfDescriptor(input: descriptor)
-        .whenComplete { result in
-          switch result {
-          case .success(let channel):
-            continuation.onTermination = { _ in channel.close(promise: nil) }
-            // Nobody may want the stream any more. If somebody does, the event covers the time before
-            // the watch.
-            if case .terminated = continuation.yield() { channel.close(promise: nil) }
-          case .failure:
-            close(descriptor)
-            continuation.finish()
-          }
-        }
+      read(descriptor, continuation)
     }
     return stream
+  }
+
+  /// Turns what a descriptor has into elements of the stream. Owns the descriptor, and closes it if no
+  /// channel can be made.
+  static func read(_ descriptor: CInt, _ continuation: AsyncStream<Void>.Continuation) {
+    let eventLoop = MultiThreadedEventLoopGroup.singleton.next()
+    eventLoop.execute { read(descriptor, on: eventLoop, continuation) }
+  }
+
+  private static func read(
+    _ descriptor: CInt, on eventLoop: any EventLoop,
+    _ continuation: AsyncStream<Void>.Continuation
+  ) {
+    // A channel closes the descriptor, also one that could not be set up.
+    let isOfChannel = NIOLoopBoundBox(false, eventLoop: eventLoop)
+    NIOPipeBootstrap(group: eventLoop)
+      .channelInitializer { channel in
+        isOfChannel.value = true
+        return channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(FolderEvents(continuation))
+        }
+      }
+      .takingOwnershipOfDescriptor(input: descriptor)
+      .whenComplete { result in
+        switch result {
+        case .success(let channel):
+          continuation.onTermination = { _ in channel.close(promise: nil) }
+          // Nobody may want the stream any more. If somebody does, the event covers the time before
+          // the watch.
+          if case .terminated = continuation.yield() { channel.close(promise: nil) }
+        case .failure:
+          if !isOfChannel.value { close(descriptor) }
+          continuation.finish()
+        }
+      }
   }
 
   /// A descriptor that has the events; nil if the directory cannot be opened or watched.

@@ -38,8 +38,7 @@ final class HTTPConnection: @unchecked Sendable {
       headers = curl.listAppend(headers, value.isEmpty ? "\(name):" : "\(name): \(value)")
     }
     if case .bearer(let token) = login {
-      let line = SecretText(
-        Array("Authorization: Bearer ".utf8) + token.withUnsafeBytes { Array($0) })
+      let line = SecretText("Authorization: Bearer ", before: token)
       headers = line.withCString { curl.listAppend(headers, $0) }
     }
     let isReady =

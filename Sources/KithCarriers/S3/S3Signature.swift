@@ -48,10 +48,10 @@ struct S3Signature {
   }
 
   private func signature(of text: String, _ day: String) -> [UInt8] {
+    var key = SecretText("AWS4", before: secretKey).withUnsafeBytes { S3Digest.hmac(key: $0, day) }
     // Keys that follow from the secret are overwritten as well.
-    var key = Array("AWS4".utf8) + secretKey.withUnsafeBytes { Array($0) }
-    for part in [day, region, service, "aws4_request", text] {
-      let next = S3Digest.hmac(key: key, part)
+    for part in [region, service, "aws4_request", text] {
+      let next = key.withUnsafeBytes { S3Digest.hmac(key: $0, part) }
       key.withUnsafeMutableBytes { sodium_memzero($0.baseAddress, $0.count) }
       key = next
     }
@@ -72,11 +72,14 @@ enum S3Digest {
     return digest
   }
 
-  static func hmac(key: [UInt8], _ text: String) -> [UInt8] {
+  static func hmac(key: UnsafeRawBufferPointer, _ text: String) -> [UInt8] {
     var state = crypto_auth_hmacsha256_state()
     var digest = [UInt8](repeating: 0, count: Int(crypto_auth_hmacsha256_BYTES))
     let message = Array(text.utf8)
-    crypto_auth_hmacsha256_init(&state, key, key.count)
+    // It holds what follows from the key.
+    defer { sodium_memzero(&state, MemoryLayout.size(ofValue: state)) }
+    guard let start = key.baseAddress else { preconditionFailure("no key is empty") }
+    crypto_auth_hmacsha256_init(&state, start.assumingMemoryBound(to: UInt8.self), key.count)
     crypto_auth_hmacsha256_update(&state, message, UInt64(message.count))
     crypto_auth_hmacsha256_final(&state, &digest)
     return digest

@@ -36,7 +36,7 @@ extension Replica {
   /// Whether a turn is under way, or one is asked for.
   package func isBusy(with id: CarrierID) -> Bool {
     guard let carrier = carriers[id] else { return false }
-    if case .idle = carrier.phase { return carrier.isAsked }
+    if case .idle = carrier.phase { return carrier.isAsked && usesCarriers }
     return true
   }
 }

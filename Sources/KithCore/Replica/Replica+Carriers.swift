@@ -72,7 +72,8 @@ extension Replica {
 
   // MARK: Turns
 
-  private var usesCarriers: Bool {
+  /// Whether turns begin.
+  var usesCarriers: Bool {
     !isRevoked && !isJoining && roster.isMember(keys.id) && incarnations.current != nil
       && carrierKeys != nil
   }

@@ -10,6 +10,7 @@ final class Connection {
   /// Named by errors.
   let path: String
   fileprivate let handle: OpaquePointer
+  private let opener = Opener()
   /// The last one watches the log.
   private var logWatches: [LogWatch] = []
 
@@ -43,7 +44,9 @@ final class Connection {
     handle = try Self.open(":memory:", named: path)
   }
 
-  deinit { sqlite3_close_v2(handle) }
+  /// Closing empties the write-ahead log and removes it. A forked child keeps the connection open, as
+  /// SQLite advises (<https://www.sqlite.org/howtocorrupt.html>, section 2.7).
+  deinit { if opener.isThisProcess { sqlite3_close_v2(handle) } }
 
   private static func open(
     _ name: String, named path: String

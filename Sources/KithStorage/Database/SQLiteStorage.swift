@@ -14,6 +14,8 @@ package final class SQLiteStorage: ReplicaStorage {
 
   package let path: String
 
+  private let opener = Opener()
+
   /// Nil once it is closed. Locked while the disk answers.
   private let database: Mutex<OpenDatabase?>
 
@@ -158,8 +160,10 @@ package final class SQLiteStorage: ReplicaStorage {
   /// Needs little space: most pages exist in the database. Returns whether it succeeded.
   private func emptyLog() -> Bool { (try? execute(Schema.emptyingLog)) != nil }
 
-  /// Empties the write-ahead log first. Later calls throw.
+  /// Empties the write-ahead log first. Later calls throw. In a forked child it throws at once, because
+  /// the parent writes on.
   package func close() throws(StorageError) {
+    guard opener.isThisProcess else { throw .inherited(path) }
     try database.withLock { (slot) throws(StorageError) in
       guard let database = slot.take() else { throw .closed(path) }
       guard let origin = database.origin else { return }
@@ -172,7 +176,8 @@ package final class SQLiteStorage: ReplicaStorage {
   private func withDatabase<Result: Sendable>(
     _ body: @Sendable (OpenDatabase) throws(StorageError) -> Result
   ) throws(StorageError) -> Result {
-    try database.withLock { (database) throws(StorageError) in
+    guard opener.isThisProcess else { throw .inherited(path) }
+    return try database.withLock { (database) throws(StorageError) in
       guard let database else { throw .closed(path) }
       return try body(database)
     }

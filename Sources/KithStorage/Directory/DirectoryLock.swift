@@ -20,6 +20,7 @@ package final class DirectoryLock: Sendable {
   }
 
   let layout: Layout
+  private let opener = Opener()
   private let state: Mutex<State>
 
   /// Throws `inUse` with the owner. If `isForReading`, the file must exist, and does not change.
@@ -65,8 +66,9 @@ package final class DirectoryLock: Sendable {
   }
 
   /// Closing alone is not enough: a child that the program is starting has the descriptor until it
-  /// executes another program (flock(2)).
+  /// executes another program (flock(2)). A forked child leaves the lock to its parent: they share it.
   func release() {
+    guard opener.isThisProcess else { return }
     state.withLock { state in
       guard state.descriptor >= 0 else { return }
       flock(state.descriptor, LOCK_UN)
@@ -104,4 +106,12 @@ package final class DirectoryLock: Sendable {
     }
     return (owner, generation)
   }
+}
+
+/// The process that opened a file. A child of `fork` inherits the descriptors and locks of its parent,
+/// and the memory with any mutex locked, so it may neither use nor close what the parent opened.
+struct Opener: Sendable {
+  private let process = getpid()
+
+  var isThisProcess: Bool { getpid() == process }
 }

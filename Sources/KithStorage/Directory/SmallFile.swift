@@ -39,14 +39,29 @@ package enum SmallFile {
     try Files.synchronize(Files.parent(of: path))
   }
 
-  /// Excludes other processes with the same lock file.
+  /// For another process that has a lock, which reads and writes a small file.
+  package static let longestLock = Duration.seconds(10)
+  private static let lockMicroseconds: UInt32 = 10_000
+
+  /// Excludes other processes with the same lock file. Blocks for them, and throws `inUse` if that takes
+  /// too long.
   package static func withLock<Result>(
-    _ path: String, _ body: () throws(StorageError) -> Result
+    _ path: String, within limit: Duration = longestLock, _ body: () throws(StorageError) -> Result
   ) throws(StorageError) -> Result {
     let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard file >= 0 else { throw .system("open it", path, errno: errno) }
     defer { close(file) }
-    guard flock(file, LOCK_EX) == 0 else { throw .system("lock it", path, errno: errno) }
+    let end = ContinuousClock.now + limit
+    while flock(file, LOCK_EX | LOCK_NB) != 0 {
+      let number = errno
+      guard number == EWOULDBLOCK else { throw .system("lock it", path, errno: number) }
+      guard ContinuousClock.now < end else {
+        throw StorageError(
+          code: .inUse, path: path,
+          message: "another process has kept it locked for \(limit); end that, and try again")
+      }
+      usleep(lockMicroseconds)
+    }
     defer { flock(file, LOCK_UN) }
     return try body()
   }

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 from ._errors import KithError, check
-from ._library import Limits, Options, lib, texts
+from ._library import Limits, Options, free, lib, texts
 from ._store import Store
 from ._values import take
 
@@ -35,7 +35,7 @@ class Task:
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
-        self._free = weakref.finalize(self, lib.kith_free, handle)
+        self._free = weakref.finalize(self, free, handle)
 
     @classmethod
     def begun(cls, function: Any, *arguments: object) -> Task:
@@ -102,7 +102,7 @@ class Accounts:
         handle = lib.kith_accounts_open(byref(options), byref(error))
         check(error)
         self._handle: int = handle
-        self._free = weakref.finalize(self, lib.kith_free, handle)
+        self._free = weakref.finalize(self, free, handle)
         self._run = Task.begun(lib.kith_accounts_run, handle) if sync else None
 
     def close(self) -> None:

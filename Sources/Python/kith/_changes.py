@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from ._errors import check
-from ._library import lib
+from ._library import free, lib
 from ._values import Value, read
 
 # A blocking wait ends this often, so that Python sees signals.
@@ -88,7 +88,7 @@ class Changes(Iterator[Change], AsyncIterator[Change]):
         check(error)
         self._store = store  # open for as long as somebody listens
         self._handle: int = made
-        self._free = weakref.finalize(self, lib.kith_free, made)
+        self._free = weakref.finalize(self, free, made)
         self._waiter: Optional[asyncio.Future[None]] = None
 
     def fileno(self) -> int:

@@ -155,6 +155,12 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
+def free(handle: int) -> None:
+    """Ends a handle, but not in a child of os.fork(): for finalizers, which outlive the fork and would
+    keep the function that they were made with."""
+    lib.kith_free(handle)
+
+
 def texts(values: list[str] | tuple[str, ...]) -> Any:
     """An array of texts that ends with NULL; None if there are none."""
     if not values:

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from ._changes import Changes
 from ._errors import KithError, check
-from ._library import BODY, lib
+from ._library import BODY, free, lib
 from ._values import Value, encoded_key, encoded_text, integer, new, take
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class _OwnTransaction(Transaction):
         error = c_void_p()
         super().__init__(lib.kith_store_begin(store, byref(error)))
         check(error)
-        self._free = weakref.finalize(self, lib.kith_free, self._handle)
+        self._free = weakref.finalize(self, free, self._handle)
 
     def __enter__(self) -> Transaction:
         return self
@@ -162,7 +162,7 @@ class Store(_Values):
         """The accounts that the store is of."""
         self.identifier = identifier
         self._handle = handle
-        self._free = weakref.finalize(self, lib.kith_free, handle)
+        self._free = weakref.finalize(self, free, handle)
 
     def __repr__(self) -> str:
         return f"<kith.Store {self.identifier!r}>"

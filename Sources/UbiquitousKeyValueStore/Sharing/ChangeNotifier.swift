@@ -12,6 +12,15 @@
     let backend: any StoreBackend
     let poster: NotificationPoster
     let coalesce: @Sendable () async -> Void
+    /// For questions, which may block for the disk or for another program's node.
+    private let questions = DispatchQueue(label: "kith.ubiquitous-key-value-store.refusals")
+
+    init(
+      backend: any StoreBackend, poster: NotificationPoster,
+      coalesce: @escaping @Sendable () async -> Void
+    ) {
+      (self.backend, self.poster, self.coalesce) = (backend, poster, coalesce)
+    }
 
     @Sendable static func coalesce() async { try? await Task.sleep(for: coalescingTime) }
 
@@ -52,7 +61,9 @@
           await coalesce()
           for notice in Notice.joining(changes.takeWaiting()) {
             await poster.post(notice)
-            if notice.reason != NSUbiquitousKeyValueStoreServerChange { take(refusalsOf: notice) }
+            if notice.reason != NSUbiquitousKeyValueStoreServerChange {
+              await take(refusalsOf: notice)
+            }
           }
         }
         if account != last { await poster.postIdentityChange() }
@@ -61,7 +72,7 @@
     }
 
     private func tellOfOldRefusals() async {
-      let refusals = backend.refusals
+      let refusals = await questions.run { backend.refusals }
       guard let last = refusals.last else { return }
       for (reason, number) in [
         (KeyValueStore.Refusal.Reason.initialSync, NSUbiquitousKeyValueStoreInitialSyncChange),
@@ -72,17 +83,19 @@
         guard !keys.isEmpty else { continue }
         await poster.post(Notice(reason: number, keys: Set(keys).sorted().map(\.text)))
       }
-      backend.takeRefusals(through: last.number)
+      await questions.run { backend.takeRefusals(through: last.number) }
     }
 
     /// Removes the refusals just announced: Apple's class cannot ask for them, and their number is
     /// limited.
-    private func take(refusalsOf notice: Notice) {
+    private func take(refusalsOf notice: Notice) async {
       let keys = Set(notice.keys.map { KeyValueStore.Key($0) })
-      let posted = backend.refusals.prefix {
-        $0.writes.allSatisfy { keys.contains($0.key) }
+      await questions.run {
+        let posted = backend.refusals.prefix {
+          $0.writes.allSatisfy { keys.contains($0.key) }
+        }
+        if let last = posted.last { backend.takeRefusals(through: last.number) }
       }
-      if let last = posted.last { backend.takeRefusals(through: last.number) }
     }
   }
 

@@ -106,6 +106,90 @@ struct SharedDirectoryTests {
     try accounts.close()
   }
 
+  /// A failed opening was logged alone. The next write made the node close the connection.
+  @Test func `a store that the next node does not open throws why, and others go on`() async throws
+  {
+    let directory = try TestDirectory()
+    let path = directory.child("a")
+    let owner = try AccountsTests.open(path)
+    let attached = Mutex<Accounts?>(nil)
+    try await AccountsTests.serving(owner) {
+      let program = try await Self.blocking { try AccountsTests.open(path) }
+      attached.withLock { $0 = program }
+      for name in ["one", "two"] {
+        try await Self.blocking { try program.store(name).set("old", forKey: "k") }
+      }
+    }
+    let opened = attached.withLock { $0 }
+    let program = try #require(opened)
+    try owner.close()
+    // As an upgraded program would.
+    let upgraded = try AccountsTests.open(path)
+    _ = try upgraded.store("one", policy: .init(totalBytes: 5_000))
+    try await AccountsTests.serving(upgraded) {
+      let (one, two) = try await Self.blocking {
+        (try program.store("one"), try program.store("two"))
+      }
+      try await Self.blocking { try two.set("new", forKey: "k") }
+      for _ in 0..<2 {
+        await #expect(throws: KithError.self) {
+          try await Self.blocking {
+            do {
+              try one.set("new", forKey: "k")
+            } catch let error as KithError {
+              #expect(error.code == .invalidPolicy)
+              throw error
+            }
+          }
+        }
+      }
+      let error = await #expect(throws: KithError.self) {
+        try await one.commit { $0.set("new", forKey: "k") }
+      }
+      #expect(error?.code == .invalidPolicy)
+      try await Self.blocking { try two.set("newer", forKey: "k") }
+      #expect(try upgraded.store("two").value(forKey: "k") == "newer")
+      try await Self.blocking { try program.close() }
+    }
+    try upgraded.close()
+  }
+
+  @Test func `a store that could not be opened is opened before the next write`() async throws {
+    let directory = try TestDirectory()
+    let path = directory.child("a")
+    try AccountsTests.open(path).close()
+    let first = try ScriptedNode(at: path + "/local/control")
+    async let opened = Self.blocking {
+      let accounts = try AccountsTests.open(path)
+      return (accounts, try accounts.store("com.example.test"))
+    }
+    try await Self.blocking {
+      try first.greet()
+      try first.say(try first.next().id, .answer(.values([])))
+    }
+    let (accounts, store) = try await opened
+    try FileManager.default.removeItem(atPath: path + "/local/control")
+    let second = try ScriptedNode(at: path + "/local/control")
+    try first.say(0, .goodbye(isYielding: false))
+    first.stop()
+    async let written: Void = Self.blocking { try store.set("new", forKey: "k") }
+    try await Self.blocking {
+      try second.greet()
+      try second.say(try second.next().id, .failure(KithError(.timedOut, "It has no time.")))
+      let open = try second.next()
+      guard case .open = open.call else { throw TimedOut() }
+      try second.say(open.id, .answer(.values([try .encoding("theirs", forKey: "other")])))
+      let write = try second.next()
+      guard case .write = write.call else { throw TimedOut() }
+      try second.say(write.id, .answer(.done))
+    }
+    try await written
+    #expect(store.value(forKey: "other") == "theirs")
+    async let closed: Void = Self.blocking { try accounts.close() }
+    try await Self.blocking { try second.say(try second.next().id, .answer(.done)) }
+    try await closed
+  }
+
   @Test func `an attached program takes over when the other ends, and loses nothing`() async throws
   {
     let directory = try TestDirectory()

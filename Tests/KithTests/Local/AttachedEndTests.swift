@@ -239,7 +239,9 @@ struct AttachedEndTests {
     for question in questions {
       #expect(try await error(question)?.code == .closed)
     }
-    await program.node.waitUntilComplete(.test, devices: nil, timeout: .milliseconds(50))
+    await #expect(throws: KithError.self) {
+      try await program.node.waitUntilComplete(.test, devices: nil, timeout: .milliseconds(50))
+    }
     try await program.close()
   }
 
@@ -259,6 +261,31 @@ struct AttachedEndTests {
     store.replaceService(by: owner.service)
     #expect(try await usage.keys == 1)
     try served.node.close()
+  }
+
+  /// An error of the node ended the wait at once, as if there was nothing more to wait for.
+  @Test func `a wait for other devices asks again after an error`() async throws {
+    let node = try ScriptedNode()
+    let program = try await node.attach()
+    async let report = program.store.waitUntilSynced(timeout: .seconds(60))
+    try await blocking {
+      // Each question has a connection of its own.
+      for failure in [KithError(.control, "16 programs wait already."), nil] {
+        let connection = try node.greetAnother()
+        guard let call = try connection.next(LocalRequest.self),
+          case .waitUntilSynced = call.call
+        else { throw TimedOut() }
+        let report = SyncReport(complete: [], incomplete: [], hasUnpublishedWrites: false)
+        let content = failure.map { LocalReply.Content.failure($0) } ?? .answer(.syncReport(report))
+        try connection.send(try LocalReply(id: call.id, content: content).frame())
+      }
+      let question = try node.next()
+      guard case .syncReport = question.call else { throw TimedOut() }
+      let report = SyncReport(complete: [.test], incomplete: [], hasUnpublishedWrites: false)
+      try node.say(question.id, .answer(.syncReport(report)))
+    }
+    #expect(try await report.complete == [.test])
+    try await program.close()
   }
 
   @Test func `the other end of a socket is known`() throws {

@@ -170,15 +170,18 @@ final class ScriptedNode: Sendable {
 
   /// Takes a program in.
   func greet() throws {
-    let end = RawEnd(accept(listener, nil, nil))
+    let end = try greetAnother()
     connection.withLock { $0 = end }
-    guard case .hello = try next().call else { throw TimedOut() }
-    try say(
-      1,
-      .answer(
-        .hello(
-          account: AccountID(try Digest256(repeatElement(UInt8(7), count: 32))),
-          device: .test)))
+  }
+
+  /// Takes in one more connection, which the caller reads and writes.
+  func greetAnother() throws -> RawEnd {
+    let end = RawEnd(accept(listener, nil, nil))
+    guard case .hello = try end.next(LocalRequest.self)?.call else { throw TimedOut() }
+    let hello = NodeAnswer.hello(
+      account: AccountID(try Digest256(repeatElement(UInt8(7), count: 32))), device: .test)
+    try end.send(try LocalReply(id: 1, content: .answer(hello)).frame())
+    return end
   }
 
   /// Takes a program in and tells it what the store shows.

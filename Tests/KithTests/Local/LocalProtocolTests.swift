@@ -206,17 +206,41 @@ struct LocalProtocolTests {
           try attached.send(bytes)
           #expect(try attached.isEnded)
         }
-        // A word before hello, a second hello, and a write to a store that was not opened.
+        // A word before hello, and a second hello.
         let early = try RawEnd(path: served.path + "/control")
         try early.send(1, .status)
         #expect(try early.isEnded)
         let twice = try Self.attach(served)
         try twice.send(3, .hello(version: LocalLimits.version, attaches: true))
         #expect(try twice.isEnded)
-        let unopened = try RawEnd(path: served.path + "/control")
-        try unopened.hello()
-        try unopened.send(2, try Self.write("a", 1))
-        #expect(try unopened.isEnded)
+      }
+    }
+    try served.node.close()
+  }
+
+  /// The node closed the connection, and with it all other stores of the program.
+  @Test func `a write to a store that was not opened is refused alone`() async throws {
+    let served = try await Served()
+    try await served.run {
+      try await blocking {
+        let program = try RawEnd(path: served.path + "/control")
+        try program.hello()
+        let write = try Self.write("a", 1)
+        for (id, call) in [(2, write), (3, NodeCall.writeEach(.test, [[]]))] {
+          try program.send(id, call)
+          let reply = try program.reply()
+          guard reply.id == id, case .failure(let error) = reply.content else { throw TimedOut() }
+          #expect(error.code == .control)
+        }
+        try program.send(4, .open(.test, .standard))
+        guard case .answer(.values) = try program.reply().content else { throw TimedOut() }
+        try program.send(5, write)
+        while true {
+          let reply = try program.reply()
+          if case .changes = reply.content { continue }
+          guard reply.id == 5, case .answer(.done) = reply.content else { throw TimedOut() }
+          break
+        }
       }
     }
     try served.node.close()
