@@ -175,7 +175,9 @@ extension Simulation {
 
   /// An adoption is durable: each of its writes is now shown, superseded or refused.
   func noteAdopted(_ id: WriteID, on device: SimulatedDevice) {
-    guard let store = device.adoptions.removeValue(forKey: id) else { return }
+    guard let store = device.adoptions.removeValue(forKey: id), device.local[store] != nil else {
+      return
+    }
     let isFirst = device.adopted.insert(store).inserted
     let writes = device.local[store] ?? []
     for (index, write) in writes.enumerated() where isFirst {
@@ -199,11 +201,29 @@ extension Simulation {
     }
   }
 
+  /// Empties the local store, and ends the adoption in the account's.
   func emptyLocal(_ store: StoreIdentifier, of device: SimulatedDevice) throws(Violation) {
     device.local[store] = nil
     let id = WriteID(rawValue: nextWrite)
     nextWrite += 1
-    try hand(.adopt(id, store, []), to: device)
+    let effects = try hand(.adopt(id, store, []), to: device)
+    guard effects.contains(where: { if case .accepted(id) = $0 { true } else { false } }) else {
+      return endAdoptionLater(of: store, on: device)
+    }
+    device.adoptions[id] = store
+    expect(id, on: device)
+  }
+
+  /// The disk refused an adoption or its end. Only the end is tried again before the next start.
+  func noteAdoptionFailed(_ id: WriteID, on device: SimulatedDevice) {
+    guard let store = device.adoptions.removeValue(forKey: id), device.local[store] == nil else {
+      return
+    }
+    endAdoptionLater(of: store, on: device)
+  }
+
+  private func endAdoptionLater(of store: StoreIdentifier, on device: SimulatedDevice) {
+    queue.add(.emptyLocal(device.number, life: device.life, store), at: now + 5_000_000)
   }
 }
 

@@ -328,7 +328,7 @@ extension Simulation {
         noteAdopted(write, on: device)
         try checkDurable(write, on: device)
         history.makeDurable(write)
-      case .failure: device.adoptions[write] = nil
+      case .failure: noteAdoptionFailed(write, on: device)
       case nil: throw Violation(.nothingLost, "\(device.name) settled a write without a result")
       }
     }
