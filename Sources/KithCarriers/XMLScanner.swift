@@ -133,7 +133,8 @@ struct XMLScanner {
     case "apos": character = "'"
     default:
       let isHex = name.hasPrefix("#x")
-      guard name.hasPrefix("#"),
+      // `UInt32` takes a sign.
+      guard name.hasPrefix("#"), !name.contains("+"), !name.contains("-"),
         let number = UInt32(name.dropFirst(isHex ? 2 : 1), radix: isHex ? 16 : 10), number > 0,
         let scalar = Unicode.Scalar(number)
       else { throw malformed }

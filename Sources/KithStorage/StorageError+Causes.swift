@@ -6,7 +6,7 @@ extension StorageError {
     Self(
       code: .damaged, path: path,
       message: "\(what); it was left as it is: restore the whole directory from a backup, or "
-        + "move it away and enrol this device anew")
+        + "move the device's files (secrets, kith.sqlite*) away and enrol this device anew")
   }
 
   /// Of which ``DeviceDirectory/rebuild(_:secrets:after:isByHand:)`` may make a new one.
@@ -28,16 +28,17 @@ extension StorageError {
   }
 
   static func lacksSecrets(_ layout: Layout) -> Self {
-    let directory = ShellText.quoted(layout.directory)
-    let move = "mv \(directory) \(ShellText.quoted(layout.directory + ".old"))"
+    // Not the whole directory: it may hold local writes and other accounts.
+    let old = ShellText.quoted(layout.directory + ".old")
+    let move = "mkdir -m 700 \(old) && mv \(ShellText.quoted(layout.database))* \(old)"
     return Self(
       code: .damaged, path: layout.secrets,
       message: layout.isLocal
         ? "the writes made here while nobody was signed in have lost their secrets, so nothing can be "
           + "read or written: put the file back from a backup of the directory; if there is none, they "
-          + "are lost, and moving the directory away begins anew (\(move))"
+          + "are lost, and moving the database away begins anew (\(move))"
         : "a device is here without its secrets, so nothing can be read or written: put the file "
-          + "back from a backup of the directory; if there is none, move the directory away "
+          + "back from a backup of the directory; if there is none, move the database away "
           + "(\(move)), join the account anew, and revoke the lost device there")
   }
 
@@ -81,7 +82,7 @@ extension StorageError {
       if number == EACCES, let foreign = Files.foreign(Files.parent(of: path)) { return foreign }
       return Self(
         code: .readOnly, path: path,
-        message: "cannot \(action) (\(reason)); make it writable for this user")
+        message: "cannot \(action) (\(reason))\(readOnlyAdvice(number == EROFS))")
     default:
       return Self(code: .inputOutput, path: path, message: "cannot \(action) (\(reason))")
     }
@@ -98,6 +99,16 @@ extension StorageError {
   static func readOnly(_ path: String, _ reason: String) -> Self {
     Self(
       code: .readOnly, path: path,
-      message: "cannot be written (\(reason)); make file and directory writable for this user")
+      message:
+        "cannot be written (\(reason)); make file and directory writable for this user, or the "
+        + "file system if that is mounted read-only")
+  }
+
+  /// No change of modes makes a file system writable.
+  private static func readOnlyAdvice(_ isOfFileSystem: Bool) -> String {
+    isOfFileSystem
+      ? "; the file system is mounted read-only: mount it for writing, or use a directory on another "
+        + "one (a damaged disk is mounted so, too: see dmesg)"
+      : "; make it writable for this user"
   }
 }

@@ -50,8 +50,9 @@ package struct Console: Sendable {
   /// Writes to standard error, unchanged; failures are ignored.
   package func prompt(_ text: String) { _ = Self.write(Array(text.utf8), to: STDERR_FILENO) }
 
-  /// Writes all bytes; returns 0 or the error. If the reader has closed (such as `head`), the
-  /// process ends as by the signal.
+  /// Writes all bytes; returns 0 or the error. If the reader of standard output has closed (such as
+  /// `head`), the process ends as by the signal. Without a reader of messages and logs it goes on: a
+  /// node must not end because nobody reads its log.
   private static func write(_ bytes: [UInt8], to file: Int32) -> Int32 {
     bytes.withUnsafeBytes { bytes in
       var rest = bytes[...]
@@ -66,7 +67,7 @@ package struct Console: Sendable {
         case EAGAIN:
           var waiting = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
           _ = poll(&waiting, 1, -1)
-        case EPIPE: exit(128 + SIGPIPE)
+        case EPIPE where file == STDOUT_FILENO: exit(128 + SIGPIPE)
         case let code: return code
         }
       }

@@ -1,26 +1,46 @@
 import KithCore
 
 extension Columns {
-  /// Returns one line, with obeyed and invisible characters as numbers: names and keys come from
-  /// other devices.
+  /// Returns one line for a name, a key or a string, which come from other devices: obeyed and
+  /// invisible characters as numbers, and so spaces at the ends; a backslash doubled. So different
+  /// texts look different. Not for a text that has been shown already: its backslashes would double.
   ///
   /// Of canonically equivalent texts, at most the composed one (NFC) is shown as it is. The others
   /// show by number what distinguishes them: `é` and `e\u{301}`.
   package static func printable(_ text: String, limit: Int = .max) -> String {
+    line(text, limit, isExact: true)
+  }
+
+  /// Returns one line for a sentence, which may quote ``printable(_:limit:)``, or for a document:
+  /// as that, but backslashes and spaces stay. To apply it twice changes nothing.
+  package static func sentence(_ text: String, limit: Int = .max) -> String {
+    line(text, limit, isExact: false)
+  }
+
+  private static func line(_ text: String, _ limit: Int, isExact: Bool) -> String {
     let isComposed = text.isComposed
+    let inner = isExact ? text.firstIndex { $0 != " " } ?? text.endIndex : text.startIndex
+    let last = isExact ? text.lastIndex { $0 != " " } ?? text.startIndex : text.endIndex
     var shown = ""
     var count = 0
-    for character in text {
+    for (index, character) in zip(text.indices, text) {
       if count >= limit { return shown + "…" }
       count += 1
+      let isOuter = index < inner || index > last
+      var before: Unicode.Scalar?
       for scalar in character.unicodeScalars {
         switch (scalar, CharacterEffect(scalar)) {
         case ("\n", _): shown += "\\n"
         case ("\t", _): shown += "\\t"
+        case ("\\", _) where isExact: shown += "\\\\"
+        case (" ", _) where isOuter: shown += number(scalar)
+        case ("\u{FE0E}", _), ("\u{FE0F}", _):
+          shown += before?.hasEmojiForms == true ? String(scalar) : number(scalar)
         case (_, .drawn) where isComposed || !scalar.mayCompose:
           shown.unicodeScalars.append(scalar)
         default: shown += number(scalar)
         }
+        before = scalar
       }
     }
     return shown
@@ -82,6 +102,10 @@ extension String {
 }
 
 extension Unicode.Scalar {
+  /// Whether U+FE0E and U+FE0F choose how the scalar is drawn. Not of digits: the two would be seen
+  /// only in a keycap.
+  fileprivate var hasEmojiForms: Bool { properties.isEmoji && !isASCII }
+
   /// Whether the scalar may be another, or join the one before it, in Normalization Form C (Unicode
   /// Standard Annex 15): marks, the vowels and finals of Hangul, and those that are never composed.
   fileprivate var mayCompose: Bool {

@@ -16,14 +16,14 @@ package struct Table {
     case wrapped
   }
 
-  /// One line, harmless on a terminal (``Columns/printable(_:limit:)``): texts may come from other
-  /// devices.
+  /// One line, harmless on a terminal (``Columns/sentence(_:limit:)``): texts may come from other
+  /// devices. Show a name or a key with ``Columns/printable(_:limit:)`` first.
   package struct Cell: ExpressibleByStringInterpolation {
     package let text: String
     package let tone: Style.Tone
 
     package init(_ text: String, _ tone: Style.Tone = .plain) {
-      self.text = Columns.printable(text)
+      self.text = Columns.sentence(text)
       self.tone = tone
     }
 
@@ -35,6 +35,8 @@ package struct Table {
   /// The columns to which a text may be cut, the least for continued text, and the least beside which
   /// the others stand.
   private static let (leastCut, leastWrapped, leastWhole) = (8, 24, 12)
+  /// The columns that a text gets before it is cut for the sake of a long one in the first column.
+  private static let leastBeside = 16
 
   private let columns: [(head: String, alignment: Alignment)]
   private var rows: [[Cell]] = []
@@ -54,7 +56,9 @@ package struct Table {
     var widths = (0..<(all.map(\.count).max() ?? 0)).map { column in
       all.map { $0.indices.contains(column) ? Columns.width($0[column].text) : 0 }.max() ?? 0
     }
-    if let limit = style.columns { fit(&widths, limit) }
+    if let limit = style.columns {
+      fit(&widths, limit, firsts: all.compactMap(\.first).map { Columns.width($0.text) })
+    }
     return all.flatMap { lines($0, widths, style) }.joined(separator: "\n")
   }
 
@@ -63,14 +67,28 @@ package struct Table {
     return columns.indices.contains(column) ? columns[column].alignment : .left
   }
 
-  /// Narrows the widest columns that may be cut, then the continued one. A table whose other columns
-  /// are too wide stays so.
-  private func fit(_ widths: inout [Int], _ limit: Int) {
+  /// Narrows a first column that is never cut to its texts that fit beside the others; then the widest
+  /// columns that may be cut, then the continued one. A table whose other columns are too wide stays
+  /// so. `firsts`: the widths of the first column's texts.
+  private func fit(_ widths: inout [Int], _ limit: Int, firsts: [Int]) {
     let count = widths.count
     guard count > 0 else { return }
     let cut = widths.indices.filter { alignment($0, of: count) == .cut }
     let last = alignment(count - 1, of: count) == .wrapped ? count - 1 : nil
     let gaps = 2 * (count - 1)
+    if alignment(0, of: count) == .whole {
+      let others = widths.indices.dropFirst().reduce(gaps) { sum, column in
+        let least =
+          column == last ? Self.leastWrapped : cut.contains(column) ? Self.leastBeside : .max
+        return sum + min(widths[column], least)
+      }
+      let room = limit - others
+      if widths[0] > room {
+        // One long text would make all others unreadable.
+        let fitting = firsts.filter { $0 <= room }.max() ?? 0
+        widths[0] = max(fitting, min(widths[0], Self.leastWhole))
+      }
+    }
     func excess() -> Int {
       let all = widths.indices.reduce(gaps) { sum, column in
         sum + (column == last ? min(widths[column], Self.leastWrapped) : widths[column])

@@ -39,6 +39,12 @@ package struct BinaryPropertyListReader {
     // The last 32 bytes: 6 unused, two sizes, the number of objects, the root, the table.
     let trailer = bytes.count - 32
     guard trailer >= 8 else { throw Self.damaged }
+    // Others have other objects: bplist15 and bplist16.
+    guard bytes.starts(with: "bplist0".utf8) else {
+      throw PropertyListError(
+        "the binary property list is of a version that is not read; convert it, for example with: "
+          + "plutil -convert binary1")
+    }
     offsetSize = Int(bytes[trailer + 6])
     referenceSize = Int(bytes[trailer + 7])
     guard (1...8).contains(offsetSize), (1...8).contains(referenceSize),

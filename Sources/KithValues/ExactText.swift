@@ -5,7 +5,8 @@ extension Double {
   /// number as infinity, or as 0.
   package init?(withinRange text: String) {
     guard let double = Double(text) else { return nil }
-    let isNamed = text.lowercased().contains("n")  // inf, nan
+    // `Double` takes nan(…) too.
+    let isNamed = ["inf", "infinity", "nan"].contains(text.lowercased().drop { "+-".contains($0) })
     // The digits before the exponent, also of a hexadecimal number.
     let exponent = text.lowercased().contains("x") ? "pP" : "eE"
     let mantissa = text.prefix { !exponent.contains($0) }

@@ -20,7 +20,7 @@ import KithTerminal
 /// There is no white space.
 ///
 /// JSON of other programs is read alike. A number without fraction and exponent is an integer;
-/// beyond 64 bits it is refused. `null` is refused.
+/// beyond 64 bits it is refused, and so is `-0`. `null` is refused.
 package enum ValueJSON {
   package enum Tag: String {
     case date = "$date"
@@ -64,6 +64,9 @@ package enum ValueJSON {
   }
 
   private static func number(_ text: String) throws(NotAValue) -> PropertyListValue {
+    guard text != "-0" else {
+      throw NotAValue("an integer has no negative zero; write 0, or -0.0 for a double")
+    }
     if let integer = Int64(text) { return .integer(integer) }
     guard text.contains(where: { ".eE".contains($0) }) else {
       throw NotAValue(
@@ -71,7 +74,7 @@ package enum ValueJSON {
           + "in quotes")
     }
     guard let double = Double(withinRange: text) else {
-      throw NotAValue("the number \(text) is beyond the range of a double")
+      throw NotAValue("the number \(text.prefix(40)) is beyond the range of a double")
     }
     return .double(double)
   }
@@ -106,7 +109,9 @@ package enum ValueJSON {
     case "inf": return .infinity
     case "-inf": return -.infinity
     default:
-      guard text.utf8.count == 18, text.hasPrefix("0x") else { return nil }
+      // `UInt64` takes a sign.
+      guard text.utf8.count == 18, text.hasPrefix("0x"), text.dropFirst(2).first?.isHexDigit == true
+      else { return nil }
       return UInt64(text.dropFirst(2), radix: 16).map(Double.init(bitPattern:))
     }
   }

@@ -254,6 +254,7 @@
     }
 
     func rename(_ body: Rename) async throws {
+      try DeviceName.check(body.name)
       try await accounts.rename(DeviceID(ofPage: body.device), to: body.name)
     }
 
@@ -291,6 +292,7 @@
 
     func join(_ body: Join) throws {
       try requireAccount(false)
+      try DeviceName.check(body.name)
       try pairing.begin(.join(code: body.code, name: body.name, address: body.address))
     }
 
@@ -307,6 +309,7 @@
 
     func createAccount(_ body: Create) async throws -> Response {
       try requireAccount(false)
+      try DeviceName.check(body.name)
       let made = try await accounts.createAccount(name: body.name)
       return Response(
         .object([

@@ -55,6 +55,26 @@ struct FaultTests {
     }
   }
 
+  /// The advice led nowhere.
+  @Test func eachFaultSaysWhatToDo() async throws {
+    let password = CarrierCredentials.password(user: "kith", SecretText([1]))
+    let cases: [(String, CarrierCredentials, String)] = [
+      ("unauthorized", .none, "none were given"), ("forbidden", .none, "none were given"),
+      ("forbidden", password, "refuses the credentials"),
+      ("moved-out", .none, "give that address"), ("nothing", .none, "/nothing/place/"),
+      ("no-webdav", .none, "There is no WebDAV at"), ("page", .none, "There is no WebDAV at"),
+    ]
+    for (fault, credentials, words) in cases {
+      let carrier = try webdav(fault, credentials)
+      let failure = await failure { _ = try await carrier.list("place", limit: 10) }
+      #expect(failure?.message.contains(words) == true, "\(fault): \(failure?.message ?? "none")")
+    }
+    #expect(
+      CarrierFailure.redirect(to: "https://other.example/dav").contains("https://other.example/dav")
+    )
+    #expect(!CarrierFailure.redirect(to: "https://x/\u{1B}").contains("\u{1B}"))
+  }
+
   @Test func waitsAreThoseOfTheServer() async throws {
     for (fault, wait) in [("wait-seconds", 7), ("wait-date", 86_400)] {
       let carrier = try webdav(fault)

@@ -47,16 +47,25 @@ struct TableTests {
     table.add(["folder /a", "this device", "3", ""])
     #expect(
       table.text(Style(isColoured: false, columns: 50)) == """
-        CARRIER             FOR          OBJECTS  NOTE
+        CARRIER       FOR          OBJECTS  NOTE
         folder /media/anna/a
-                            this device       12  a note …
+                      this device       12  a note that i…
         folder /media/anna/another one
-                            the account        3
-        folder /a           this device        3
+                      the account        3
+        folder /a     this device        3
         """)
     let wide = table.text(Style(isColoured: false, columns: 60)).split(separator: "\n")
-    #expect(wide.count == 5 && wide[1].contains("anna/a          this device"), "\(wide)")
+    #expect(wide.count == 5 && wide[1].contains("anna/a  this device"), "\(wide)")
     #expect(table.text().split(separator: "\n").count == 4)
+  }
+
+  @Test func `one long text does not cut all others`() {
+    var table = Table([("KEY", .whole), ("TYPE", .left), ("SIZE", .right), ("VALUE", .cut)])
+    table.add([.init(String(repeating: "k", count: 64)), "string", "12 B", "dark"])
+    table.add(["theme", "string", "40 B", "a value that is as long as a line may be"])
+    #expect(
+      table.text(Style(isColoured: false, columns: 80)).hasSuffix(
+        "theme         string  40 B  a value that is as long as a line may be"))
   }
 
   @Test(arguments: [
@@ -154,6 +163,36 @@ struct TableTests {
       #expect(Columns.printable("lap\(scalar)top").hasSuffix("}top"))
     }
     #expect(Columns.printable("❤\u{FE0F}") == "❤\u{FE0F}")
+  }
+
+  /// Swift's literals have none.
+  private static func noncharacter(_ number: UInt16) -> String {
+    String(decoding: [number], as: UTF16.self)
+  }
+
+  @Test func `texts that differ in blanks, ends or backslashes do not look alike`() {
+    let texts: [String] = [
+      "a b", "a\u{A0}b", "a\u{2003}b", "a\u{3000}b", "a\u{2800}b", "a b ", " a b", "a  b",
+      "a b\u{FE0F}", "a b" + Self.noncharacter(0xFFFE), "a b\u{1D173}",
+      "a b" + Self.noncharacter(0xFDD0), "a b1\u{FE0F}",
+      "a b1", #"a\nb"#, "a\nb", #"a\\nb"#, #"a\tb"#, "a\tb", #"a\u{a0}b"#, "", " ", "  ",
+    ]
+    let shown = texts.map { Columns.printable($0) }
+    #expect(Set(shown.map { Array($0.utf8) }).count == texts.count, "\(shown)")
+    for text in shown.dropFirst() where !text.isEmpty {
+      #expect(!text.hasPrefix(" ") && !text.hasSuffix(" "))
+      let isPlain = text.unicodeScalars.allSatisfy { $0 == " " || ("!"..."~").contains($0) }
+      #expect(isPlain, "\(text)")
+    }
+    #expect(Columns.printable(#"a\nb "#) == #"a\\nb\u{20}"#)
+  }
+
+  @Test func `a sentence that quotes a shown text shows it no otherwise`() {
+    let quoted = Columns.printable("a\\n\u{A0}\u{1B} ")
+    #expect(Columns.sentence("“\(quoted)” is missing. ") == "“\(quoted)” is missing. ")
+    var table = Table()
+    table.add([.init(quoted), "x"])
+    #expect(table.text() == quoted + "  x")
   }
 
   @Test func `names that Unicode calls equivalent do not look alike`() {

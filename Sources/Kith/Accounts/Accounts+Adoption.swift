@@ -53,7 +53,7 @@ struct HandedOver {
     var error = first.value
     error.message =
       "The account did not take the writes made here while nobody was signed in to \(names)\(more): "
-      + "\(error.message) It has the writes to other stores. These stay here, and show after signing "
+      + "\(error.sentence) It has the writes to other stores. These stay here, and show after signing "
       + "out."
     return error
   }
@@ -177,10 +177,17 @@ extension KithError {
   static func pendingAdoption(_ error: KithError) -> KithError {
     var pendingAdoption = error
     pendingAdoption.message =
-      "Writes made here while nobody was signed in are not in the account yet: \(error.message) "
-      + "The account takes them once that is over; until then nobody can sign out or in to another "
-      + "account here."
+      "Writes made here while nobody was signed in are not in the account yet: \(error.sentence) "
+      + "The account takes them once that is over; until then nobody can sign in to another account "
+      + "here"
+      + (Accounts.passingTroubles.contains(error.code)
+        ? ", or sign out." : ". Signing out shows them again.")
     return pendingAdoption
+  }
+
+  /// The message, with a full stop: those of storage have none.
+  fileprivate var sentence: String {
+    message.last.map { ".!?".contains($0) } == false ? message + "." : message
   }
 }
 

@@ -118,16 +118,22 @@ extension Accounts {
   /// try await accounts.signIn(to: chosen)
   /// ```
   ///
-  /// - Throws: ``KithError`` with `missing` if there is none, `timedOut` or a storage code.
+  /// - Throws: ``KithError`` with `missing` if there is none, `timedOut` or a storage code. If its
+  ///   device cannot be opened, nothing has changed.
   public func signIn(to account: AccountID) async throws(KithError) {
     try await move { registry throws(KithError) in
-      try self.directory.location(of: account, in: registry)
+      let location = try self.directory.location(of: account, in: registry)
+      if self.state.withLock({ $0.active.location }) != location {
+        try Self.checkOpening(location, in: self.directory, self.configuration)
+      }
+      return location
     }
   }
 
   /// Signs out: the stores show local data from here on.
   ///
-  /// The account's data stays here, and on its other devices.
+  /// The account's data stays here, and on its other devices. So do writes made while nobody was
+  /// signed in that the account cannot adopt: they show again.
   ///
   /// - Throws: ``KithError`` with `timedOut` or a storage code.
   public func signOut() async throws(KithError) {
@@ -177,7 +183,13 @@ extension Accounts {
     try await BlockingThread.run { () throws(KithError) in
       // After a switch that goes on.
       let location = self.switchLock.withLock { _ in self.state.withLock { $0.active.location } }
-      if location != next { try self.finishAdoption(isLeaving: true) }
+      guard location != next else { return }
+      do throws(KithError) {
+        try self.finishAdoption(isLeaving: true)
+      } catch {
+        // Signing out is the way back from an account that can never adopt them.
+        guard next == .signedOut, !Self.passingTroubles.contains(error.code) else { throw error }
+      }
     }
   }
 
@@ -238,9 +250,9 @@ extension Accounts {
       let registry = try registry(directory, configuration)
       let location = try directory.location(of: account.account, in: registry)
       // Without its list a directory has no location, and nothing to hand over.
-      if let current = try? directory.location(), current != location {
-        try adopt(directory, configuration)
-      }
+      let current = try? directory.location()
+      if current != location { try checkOpening(location, in: directory, configuration) }
+      if let current, current != location { try adopt(directory, configuration) }
       try directory.note(location, registry)
       let outcome = try adopt(directory, configuration)
       if let error = outcome.error { throw error }
@@ -248,18 +260,52 @@ extension Accounts {
     }
   }
 
-  /// Signs out. Returns the account that was signed in; nil: none was, and nothing has changed.
+  /// Signs out. Returns the account that was signed in, and why it did not adopt the local writes, if
+  /// it never can: they stay, and show again. Nil: nobody was signed in, and nothing has changed.
   package static func signOut(
     _ configuration: Configuration
-  ) async throws(KithError) -> KnownAccount? {
+  ) async throws(KithError) -> (account: KnownAccount, unadopted: KithError?)? {
     try await BlockingThread.run { () throws(KithError) in
       let directory = AccountsDirectory(path: configuration.directory)
       let registry = try registry(directory, configuration)
       guard let left = directory.known(registry).last(where: \.isSignedIn) else { return nil }
-      try adopt(directory, configuration)
+      var unadopted: KithError?
+      do throws(KithError) {
+        try adopt(directory, configuration)
+      } catch {
+        guard !passingTroubles.contains(error.code) else { throw error }
+        unadopted = error
+      }
       try directory.note(.signedOut, registry)
-      return left
+      return (left, unadopted)
     }
+  }
+
+  /// The file that the device of a known account needs, and that is missing or empty; nil: none.
+  package static func missingFile(of account: KnownAccount) -> String? {
+    DeviceDirectory.missingFile(account.directory)
+  }
+
+  /// Opens and closes a device that is to be signed in, so that nobody signs in to one that cannot be
+  /// used: local writes would be out of reach. A device under a passphrase is only looked at, because
+  /// nobody may be there to give the passphrase.
+  private static func checkOpening(
+    _ location: AccountsDirectory.Location, in directory: AccountsDirectory,
+    _ configuration: Configuration
+  ) throws(KithError) {
+    let path = directory.directory(of: location)
+    let isLocked = try Node.isUnderPassphrase(directory: path)
+    if let file = DeviceDirectory.missingFile(path) {
+      throw KithError(
+        .damaged,
+        "The file is missing or empty, so nobody can sign in to its account. Put it back from a "
+          + "backup, or join the account anew.", path: file)
+    }
+    guard !isLocked else { return }
+    var configuration = configuration
+    configuration.insistsOnItsOwn = false
+    configuration.logger.logLevel = .critical
+    try ActiveDevice(at: location, in: directory, configuration).close()
   }
 
   /// Removes the device of an account of ``known`` from this host, with its keys and data, and

@@ -55,7 +55,7 @@ extension Node {
     let isInTime = await engine.progress.wait(timeout: wait, until: isOver)
     var named = transport.named(address) ?? DialledAddress(address: address)
     if !isInTime { named.attempt = nil }
-    return status(of: named)
+    return status(of: named, engine.state.withLock { $0.shell.replica.status().peers })
   }
 
   /// Stops calling an address, and forgets it; durable on return.
@@ -69,9 +69,14 @@ extension Node {
   /// The addresses that this node calls, and those that it remembers.
   ///
   /// - Complexity: O(*n* log *n*) in the addresses.
-  func addresses(beside devices: [NodeStatus.Device]) -> [NodeStatus.Address] {
+  func addresses(
+    beside devices: [NodeStatus.Device], _ peers: [NodeStatus.Peer]
+  ) -> [NodeStatus.Address] {
     let dialled = transport.withLock { $0 }?.dialledAddresses ?? []
-    var addresses = dialled.map(status)
+    var addresses = dialled.map { status(of: $0, peers) }
+    // A named address at which a device was met is remembered too.
+    let named = Set(addresses.filter { $0.source == .named }.map { [$0.address, $0.device?.hex] })
+    addresses.removeAll { $0.source != .named && named.contains([$0.address, $0.device?.hex]) }
     let known = Set(addresses.map { [$0.address, $0.device?.hex] })
     for device in devices where device.isMember && !device.isThisDevice {
       for text in device.addresses where !known.contains([text, device.id.hex]) {
@@ -82,13 +87,17 @@ extension Node {
     return addresses
   }
 
-  private func status(of dialled: DialledAddress) -> NodeStatus.Address {
+  private func status(
+    of dialled: DialledAddress, _ peers: [NodeStatus.Peer]
+  ) -> NodeStatus.Address {
     let source: NodeStatus.Address.Source =
       dialled.device == nil ? .named : dialled.isOnlyHeard ? .heard : .remembered
+    let address = dialled.address.description
     let met = dialled.key.flatMap { key in engine.read { $0.roster.device(withTransportKey: key) } }
+    // The other side may have dialled: then no call has met a key there.
+    let connected = dialled.isConnected ? peers.last { $0.address == address }?.device : nil
     var status = NodeStatus.Address(
-      address: dialled.address.description, source: source,
-      device: dialled.device ?? met)
+      address: address, source: source, device: dialled.device ?? met ?? connected)
     status.triedMilliseconds = dialled.attempt?.milliseconds
     if dialled.isConnected {
       status.outcome = .met

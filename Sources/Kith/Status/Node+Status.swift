@@ -14,7 +14,7 @@ extension Node {
     status.processID = isRunning ? getpid() : nil
     status.listening = listeningAddresses
     status.discovery = discovery.withLock { $0 }?.status
-    status.addresses = addresses(beside: status.devices)
+    status.addresses = addresses(beside: status.devices, status.peers)
     status.carriers = carrierStatuses
     status.problems =
       [problem, opened.refusal.map { KithError($0) }].compactMap { $0.map(NodeStatus.Problem.init) }

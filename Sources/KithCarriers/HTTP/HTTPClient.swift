@@ -45,8 +45,7 @@ final class HTTPClient: Sendable {
       case .redirect(let location):
         guard let location, let target = target(of: location) else {
           throw CarrierFailure(
-            .untrusted,
-            "\(address.origin) sends to another server; give that address if it is right.")
+            .untrusted, "\(address.origin) \(CarrierFailure.redirect(to: location)).")
         }
         request.target = target
       }
@@ -73,7 +72,12 @@ final class HTTPClient: Sendable {
       let connection: HTTPConnection
       if let free { connection = free } else { connection = try HTTPConnection(curl) }
       // After a failure, it is closed.
-      let answer = try connection.send(request, to: origin, login: login, options, work)
+      var answer = try connection.send(request, to: origin, login: login, options, work)
+      answer.path = String(request.target.prefix { $0 != "?" })
+      answer.isAnonymous =
+        if case .none = login { !request.headers.contains { $0.name == "Authorization" } } else {
+          false
+        }
       self.idle.withLock { idle in
         if idle.count < CarrierLimits.idleConnections { idle.append(connection) }
       }
@@ -114,6 +118,10 @@ struct HTTPAnswer: Sendable {
   var body: [UInt8]
   /// Which ways to sign in the server offers, if it has asked.
   var offered: HTTPAuthentication
+  /// The path that was asked for, percent-encoded.
+  var path = "/"
+  /// Whether the request had no credentials.
+  var isAnonymous = false
 
   /// The first header of a name in small letters.
   func header(_ name: String) -> String? { headers.first { $0.name == name }?.value }
@@ -136,19 +144,27 @@ extension CarrierFailure {
   ) {
     let (code, text): (Code, String) =
       switch answer.status {
+      case let status where answer.isAnonymous && [401, 403, 407].contains(status):
+        (
+          .denied,
+          "asks for credentials, and none were given; add the carrier with them, or give them to one "
+            + "that is in use: kith carrier password"
+        )
       case 401, 403, 407:
         address.isSecure || HostRules.isLoopback(address.host)
           ? (
             .denied,
-            "refuses the credentials; see whether they are right and may write (kith carrier password)"
+            "refuses the credentials; see whether they are right and may write (those of a carrier in "
+              + "use are changed with kith carrier password)"
           )
           : (
             .denied,
             "refuses to let this device in: without https a password goes only as a digest, which it "
               + "may not offer; use https"
           )
-      case 301...308: (.untrusted, "sends elsewhere; give that address if it is right")
-      case 404, 410: (.notThere, "has no such directory; see whether the address is right")
+      case 301...308: (.untrusted, Self.redirect(to: answer.header("location")))
+      case 404, 410:
+        (.notThere, "has no directory \(answer.path); see whether the address is right")
       case 408, 502, 504: (.unreachable, "does not answer in time; Kith tries again")
       case 413: (.full, Self.tooLarge(sent))
       case 507: (.full, "is full; free space on the storage")
@@ -162,6 +178,29 @@ extension CarrierFailure {
 }
 
 extension CarrierFailure {
+  /// Bytes of an address that a message shows.
+  private static let shownAddress = 200
+
+  /// Of a server that sends to another one. Names the place, unless it is no address that a person
+  /// could give.
+  static func redirect(to location: String?) -> String {
+    guard let location, (1...shownAddress).contains(location.utf8.count),
+      location.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
+    else {
+      return "sends to another server, and not to an address that can be used"
+    }
+    return "sends to \(location); give that address if it is right"
+  }
+
+  /// Of a server that does not know WebDAV at the path; nil if the status says something else.
+  static func noWebDAV(_ answer: HTTPAnswer, at address: WebAddress) -> CarrierFailure? {
+    guard [200, 405, 501].contains(answer.status) else { return nil }
+    return CarrierFailure(
+      .unexpected,
+      "There is no WebDAV at \(address.origin)\(answer.path) (status \(answer.status)); see whether "
+        + "the address is right, and WebDAV is on there.")
+  }
+
   /// Of a server that takes no object of so many bytes.
   static func tooLarge(_ sent: Int?) -> String {
     "refuses objects of \(sent.map { "\($0) bytes" } ?? "this size"); let it take some of 16 MiB, such "

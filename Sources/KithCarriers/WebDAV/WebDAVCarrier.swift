@@ -75,7 +75,7 @@ final class WebDAVCarrier: CarrierStorage {
     // RFC 4918, section 9.7.1: the collection is missing.
     case 409:
       throw CarrierFailure(
-        .notThere, "\(client.address.origin) has no such directory (status 409).")
+        .notThere, "\(client.address.origin) has no directory \(try path(of: place)) (status 409).")
     default:
       let failure = CarrierFailure(answer, from: client.address, sent: bytes.count)
       // nginx has status 500 for a missing collection.
@@ -148,7 +148,9 @@ extension WebDAVCarrier {
       body: Array(question.utf8), limit: bytes)
     let address = client.address
     return try await send(request) { answer throws(CarrierFailure) -> Value in
-      guard answer.status == 207 else { throw CarrierFailure(answer, from: address) }
+      guard answer.status == 207 else {
+        throw .noWebDAV(answer, at: address) ?? CarrierFailure(answer, from: address)
+      }
       return try XMLScanner.serially { () throws(CarrierFailure) -> Value in
         let found: [Multistatus.Member]
         do throws(XMLScanner.Malformed) {

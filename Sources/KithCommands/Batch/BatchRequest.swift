@@ -67,7 +67,13 @@ struct BatchRequest {
       }
       action = .write(removals + values)
     case "list": action = .list(prefix: try rest.text("prefix", default: ""))
-    case "watch": action = .watch(keys: try rest.texts("keys"))
+    case "watch":
+      let isOfSome = rest.has("keys")
+      let keys = try rest.texts("keys")
+      guard !isOfSome || !keys.isEmpty else {
+        throw CommandFailure(.usage, "\"keys\" is empty; leave it out for all keys")
+      }
+      action = .watch(keys: keys)
     case "sync":
       action = .sync(
         seconds: try rest.seconds("timeout", default: 5), devices: try rest.count("devices"))
@@ -101,6 +107,8 @@ private struct BatchMembers {
     return `default`
   }
 
+  func has(_ name: String) -> Bool { members.contains { $0.key == name } }
+
   mutating func text(_ name: String, default: String? = nil) throws(CommandFailure) -> String {
     guard case .string(let text) = try take(name, default: `default`.map(JSONNode.string)) else {
       throw CommandFailure(.usage, "\"\(name)\" must be a string")
@@ -133,7 +141,7 @@ private struct BatchMembers {
 
   /// Nil if the member is missing.
   mutating func count(_ name: String) throws(CommandFailure) -> Int? {
-    guard members.contains(where: { $0.key == name }) else { return nil }
+    guard has(name) else { return nil }
     guard case .number(let text) = try take(name), let count = Int(text), count >= 0 else {
       throw CommandFailure(.usage, "\"\(name)\" must be an integer, 0 or more")
     }

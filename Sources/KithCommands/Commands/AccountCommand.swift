@@ -24,7 +24,8 @@ struct AccountListCommand: AsyncParsableCommand {
     var configuration = options.accounts()
     configuration.isForReading = true
     let known = try await Accounts.known(configuration)
-    let report = AccountsReport(accounts: known)
+    let report = AccountsReport(
+      accounts: known, missingFiles: known.map { Accounts.missingFile(of: $0) })
     try options.print(report.document, text: report.text)
     if known.isEmpty {
       options.console.talk("Nobody has signed in here yet: kith account create, or kith join.")
@@ -99,7 +100,7 @@ struct AccountSignOutCommand: AsyncParsableCommand {
   @OptionGroup var options: CommonOptions
 
   func run() async throws {
-    guard let left = try await Accounts.signOut(options.accounts()) else {
+    guard let (left, unadopted) = try await Accounts.signOut(options.accounts()) else {
       throw CommandFailure.signedOut(options.directoryURL.path)
     }
     let isLeft = try await NodeConnector.wait(
@@ -109,6 +110,7 @@ struct AccountSignOutCommand: AsyncParsableCommand {
     let flag = options.directory.map { " --directory \(ShellText.quoted($0))" } ?? ""
     options.console.talk(
       "Signed out. Sign in again with: kith account sign-in \(left.account.hex.prefix(16))\(flag)")
+    if let unadopted { options.console.warn(unadopted.description) }
     if let server {
       options.console.warn(
         "process \(server) has opened the account's device by itself, and goes on exchanging: stop it"

@@ -1,6 +1,6 @@
 import ArgumentParser
 import FoundationEssentials
-import Kith
+package import Kith
 import KithCore
 import KithStorage
 import KithTerminal
@@ -73,6 +73,15 @@ struct AccountCreateCommand: AsyncParsableCommand {
 package enum DeviceName {
   /// In bytes.
   static let limit = 64
+
+  /// Throws if a person would see nothing of a name. The account may have such a name of before; no
+  /// device gets one here.
+  package static func check(_ name: String) throws(KithError) {
+    let isSeen = name.unicodeScalars.contains { $0 != " " && CharacterEffect($0) == .drawn }
+    guard name.isEmpty || isSeen else {
+      throw KithError(.invalidName, "A person would see nothing of this name. Use letters.")
+    }
+  }
 
   /// The host's name up to its first dot.
   package static var ofHost: String {
@@ -166,6 +175,7 @@ struct NewDeviceOptions: ParsableArguments {
     guard name != "" else {
       throw ValidationError("The device's name is empty. Leave --name out for the host's.")
     }
+    if let name { try DeviceName.check(name) }
   }
 
   func passphrase() throws(KithError) -> Passphrase? {

@@ -111,8 +111,9 @@ struct CarrierAddCommand: AsyncParsableCommand {
     }
     let relative =
       location.hasPrefix("/") ? nil : "\(location) does not begin with /, so it would be \(path)."
+    if let note = FolderSite.note(path) { options.console.warn(Columns.sentence(note)) }
     guard let warning = relative ?? FolderSite.warning(path) else { return }
-    options.console.warn(Columns.printable(warning))
+    options.console.warn(Columns.sentence(warning))
     try Confirmation.demand(
       "Use \(Columns.printable(path)) all the same?", unless: yes, options.console)
   }
@@ -122,7 +123,7 @@ struct CarrierAddCommand: AsyncParsableCommand {
     let trial = await CarrierTrial.run(settings, in: place, makesPlace: true)
     if let problem = trial.problem { throw CommandFailure(.unreachable, problem) }
     for step in trial.steps where step.isWarning {
-      options.console.warn(Columns.printable(step.problem ?? ""))
+      options.console.warn(Columns.sentence(step.problem ?? ""))
     }
   }
 
@@ -191,7 +192,20 @@ enum FolderSite {
     // An automounter mounts what is looked at.
     _ = access(path, F_OK)
     return warning(
-      path, mounts: text("/proc/self/mountinfo"), fstab: text("/etc/fstab"))
+      real(path), mounts: text("/proc/self/mountinfo"), fstab: text("/etc/fstab"))
+  }
+
+  /// Looks at this host; see ``note(_:mounts:)``.
+  static func note(_ path: String) -> String? {
+    note(real(path), mounts: text("/proc/self/mountinfo"))
+  }
+
+  /// A sentence for a person about a folder that loses its files without a mistake of anybody.
+  static func note(_ path: String, mounts: String?) -> String? {
+    guard let mounts, ["tmpfs", "ramfs"].contains(MountTable.kind(of: path, in: mounts)) else {
+      return nil
+    }
+    return "\(path) is in this computer's memory: it is empty after the next start."
   }
 
   /// A sentence for a person if nothing is mounted at the path where something should be; else nil.
@@ -217,14 +231,16 @@ enum FolderSite {
 
   /// Whether a folder, which may be missing, is another one or below it, whatever links lead there.
   static func isSame(_ path: String, orBelow other: String) -> Bool {
-    func real(_ path: String) -> String {
-      let url = URL(filePath: path, directoryHint: .isDirectory)
-      if access(path, F_OK) == 0 || url.path == "/" { return url.resolvingSymlinksInPath().path }
-      let parent = url.deletingLastPathComponent().path
-      return real(parent) + "/" + url.lastPathComponent
-    }
     let (path, other) = (real(path), real(other))
     return path == other || path.hasPrefix(other + "/")
+  }
+
+  /// The path without symbolic links; those to nowhere, and the parts below them, stay.
+  static func real(_ path: String) -> String {
+    let url = URL(filePath: path, directoryHint: .isDirectory)
+    if access(path, F_OK) == 0 || url.path == "/" { return url.resolvingSymlinksInPath().path }
+    let parent = real(url.deletingLastPathComponent().path)
+    return (parent == "/" ? "" : parent) + "/" + url.lastPathComponent
   }
 
   private static func isBelow(_ path: String, _ point: String) -> Bool {

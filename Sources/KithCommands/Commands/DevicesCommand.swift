@@ -72,6 +72,7 @@ struct DevicesRenameCommand: AsyncParsableCommand {
       let devices = try await node.status().devices
       let found = try devices.find(reference)
       do {
+        try DeviceName.check(name)
         try await node.rename(found.id, to: name)
       } catch let error as KithError where error.code == .invalidName {
         // Leaves out the advice on `--name`: this command has no such option.
@@ -126,11 +127,11 @@ struct DevicesMeetCommand: AsyncParsableCommand {
     }
     try options.print(.versioned(.of(met)))
     guard met.outcome == .met else {
-      let reason = met.reason.map { Columns.printable($0) }
+      let reason = met.reason.map { Columns.sentence($0) }
       throw CommandFailure(
         .unreachable,
         (reason ?? "\(met.address) has not answered yet") + (met.advice.map { "; \($0)" } ?? "")
-          + ". The node goes on trying; to stop it: kith devices forget \(met.address)")
+          + ". The node goes on trying; to stop it: \(met.forgetting)")
     }
     options.console.talk("Met \(name) at \(met.address).")
   }

@@ -132,11 +132,22 @@ struct DoctorCommand: AsyncParsableCommand {
         of: directory, options.passphraseQuestion, isGiven: options.passphraseSource != nil),
       isSignedOut: (try? options.isSignedOut) ?? false, accountsError: accountsError)
     target.pendingAdoption = Accounts.pendingAdoption(in: path)
+    target.incompleteAccounts = Self.incompleteAccounts(in: path, but: target.directory)
     let report = await DoctorReport.examine(target)
     try options.print(report.document, text: report.text)
     guard report.isHealthy else {
       throw CommandFailure(
         .unhealthy, "\(Format.count(report.problems, "problem")); see above")
+    }
+  }
+
+  /// Those whose devices lack a file, but the open one, which is looked at itself.
+  private static func incompleteAccounts(
+    in path: String, but open: String
+  ) -> [(account: String, file: String)] {
+    let noted = (try? Accounts.noted(in: path)) ?? []
+    return noted.filter { $0.directory != open }.compactMap { account in
+      Accounts.missingFile(of: account).map { (account: account.account.hex, file: $0) }
     }
   }
 }

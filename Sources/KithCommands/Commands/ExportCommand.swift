@@ -33,7 +33,7 @@ struct ExportCommand: AsyncParsableCommand {
       let forms = format == .dconf ? try await DconfTypes.forms(of: name, at: node) : [:]
       return (name, shown.values.entries, forms, shown.isLacking)
     }
-    var leftOut: [String] = []
+    var leftOut: [(keys: [String], reason: String)] = []
     switch format {
     case .json:
       let document = ExportDocument(store: identifier, entries: entries)
@@ -44,7 +44,10 @@ struct ExportCommand: AsyncParsableCommand {
       try options.console.data(
         Terminal.hasOutput ? Columns.readable(document.text, indent: "") : document.text)
       warn(guessed: document.guessed)
-      leftOut = document.skipped
+      leftOut = [
+        (document.skipped, "dconf has no such keys"),
+        (document.unwritable, "dconf has no such values"),
+      ]
     }
     guard !isLacking else {
       throw CommandFailure(
@@ -53,9 +56,12 @@ struct ExportCommand: AsyncParsableCommand {
           + "device has given it back yet; run the node beside one that has it, then export again. If "
           + "none has it: kith doctor --accept-loss")
     }
-    guard leftOut.isEmpty else {
-      let keys = leftOut.map { "\"\(Columns.printable($0))\"" }.joined(separator: ", ")
-      throw CommandFailure(.refused, "left out, because dconf has no such keys: \(keys)")
+    let reasons = leftOut.filter { !$0.keys.isEmpty }.map { keys, reason in
+      "left out, because \(reason): "
+        + keys.map { "\"\(Columns.printable($0))\"" }.joined(separator: ", ")
+    }
+    guard reasons.isEmpty else {
+      throw CommandFailure(.refused, reasons.joined(separator: "; "))
     }
   }
 }

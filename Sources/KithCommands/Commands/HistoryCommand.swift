@@ -34,7 +34,9 @@ struct HistoryCommand: AsyncParsableCommand {
         status: try await node.status())
     }
     try options.print(report.document) { report.values.isEmpty ? "" : report.text($0) }
-    if report.values.isEmpty && !options.json { options.console.talk("No past value is kept.") }
+    if limit > 0, report.values.isEmpty, !options.json {
+      options.console.talk("No past value is kept.")
+    }
   }
 }
 
@@ -96,7 +98,7 @@ struct UndoCommand: AsyncParsableCommand {
       past.map { past in
         let key = style(.strong, Columns.printable(past.key.text))
         guard let value = past.value else { return "\(key) \(style(.warning, "removed"))" }
-        return "\(key) = \(Columns.printable(ValueText.text(value)))"
+        return "\(key) = \(ValueText.shown(value))"
       }.joined(separator: "\n")
     }
   }

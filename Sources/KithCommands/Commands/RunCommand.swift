@@ -40,6 +40,8 @@ struct RunCommand: AsyncParsableCommand {
 
   func run() async throws {
     DescriptorLimit.raise()
+    // The reader of the log may close it.
+    signal(SIGPIPE, SIG_IGN)
     let identifier = try store.identifier
     var configuration = options.accounts(passphrase: options.passphraseQuestion)
     if try options.isSignedOut, try await Accounts.known(configuration).isEmpty {
@@ -50,7 +52,7 @@ struct RunCommand: AsyncParsableCommand {
     configuration.keepsHistory = history
     configuration.logger = ServiceLog.logger(logLevel.level)
     try await Accounts(configuration).use { accounts in
-      try await accounts.openDefaultStore(identifier)
+      try await accounts.openDefaultStore(identifier, options.console)
       do {
         try await accounts.runUntilSignal(
           beside: ReadyLine(accounts: accounts, console: options.console))
@@ -203,10 +205,18 @@ enum PeerOption {
 
 extension Accounts {
   /// Creates the default store now, so that it is pulled before a command opens it. If it is there, it
-  /// keeps its limits. Does nothing if another program has the directory open.
-  func openDefaultStore(_ store: StoreIdentifier) async throws {
-    guard let usage = try await node?.usage(of: store.rawValue) else { return }
-    _ = try self.store(store.rawValue, policy: usage.policy)
+  /// keeps its limits. Does nothing if another program has the directory open. If the account has no
+  /// room for one more store, says so: the node serves those that are there.
+  func openDefaultStore(_ store: StoreIdentifier, _ console: Console) async throws {
+    do throws(KithError) {
+      guard let usage = try await node?.usage(of: store.rawValue) else { return }
+      _ = try self.store(store.rawValue, policy: usage.policy)
+    } catch {
+      guard error.code == .tooManyStores else { throw error }
+      console.warn(
+        "the store \"\(Columns.printable(store.rawValue))\" is not made: the account has "
+          + "\(Limits.stores) stores, as many as a device keeps; see: kith stores --all")
+    }
   }
 
   /// Runs them, and a service beside them, until SIGTERM or SIGINT. A second signal ends the process

@@ -48,12 +48,16 @@ struct StatusCommand: AsyncParsableCommand {
     try options.print(report.document, text: report.text)
   }
 
+  /// A monitor waits so long for another process to serve the directory, and so long for an answer.
+  private static let longestCheck = Duration.seconds(2)
+
   private func status(
-    needsNode: Bool, passphrase: PassphraseQuestion? = nil
+    needsNode: Bool, within limit: Duration? = nil, passphrase: PassphraseQuestion? = nil
   ) async throws -> NodeStatus {
     let isSignedOut = try options.isSignedOut
     var status = try await options.withNode(
-      needsNode: needsNode, reads: !needsNode, passphrase: passphrase
+      needsNode: needsNode, reads: !needsNode, waiting: limit ?? CommonOptions.timeout,
+      answering: limit, passphrase: passphrase
     ) {
       try await $0.status()
     }
@@ -66,38 +70,48 @@ struct StatusCommand: AsyncParsableCommand {
   }
 
   private func judge() async throws {
-    let check: StatusCheck
-    do {
-      let status = try await status(needsNode: true)
-      check = StatusCheck(
-        status, peers: peers, behind: behind?.milliseconds, nowMilliseconds: Moment.now)
-    } catch {
-      // No node answers: that is what a monitor asks for.
-      guard let failure = CommandFailure(error), let message = failure.message else { throw error }
-      let isMissing = failure.status == .unreachable
-      check = isMissing ? await withoutNode(message) : StatusCheck(failures: [message])
-    }
+    let check = try await makeCheck()
     try options.print(check.document) { check.text($0) }
     guard check.problems.isEmpty else { throw CommandFailure(.unhealthy, nil) }
   }
 
-  /// The directory may say why no node can start, and how many devices it would meet. Nobody is asked
-  /// for a passphrase.
-  private func withoutNode(_ message: String) async -> StatusCheck {
+  /// Asks the node. Without one, the directory may say why none can start, and how many devices it
+  /// would meet. Nobody is asked for a passphrase.
+  private func makeCheck() async throws -> StatusCheck {
     let source = options.passphraseSource
-    do {
-      let status = try await status(needsNode: false) { () throws(KithError) in
+    let look: Result<NodeStatus, any Error> = await Result(awaiting: {
+      try await status(needsNode: false, within: Self.longestCheck) { () throws(KithError) in
         guard let source else { throw KithError(.passphrase, "No passphrase was given.") }
         return try source.read()
       }
-      return StatusCheck(failures: [message] + status.problems.map(\.description), status)
-    } catch {
-      let isLocked = (error as? KithError)?.code == .passphrase && source == nil
-      guard !isLocked, let reason = CommandFailure(error)?.message, reason != message else {
-        return StatusCheck(failures: [message])
-      }
-      return StatusCheck(failures: ["no node runs here, and none can start: \(reason)"])
+    })
+    if case .success(let status) = look, status.isRunning { return judged(status) }
+    // A node is there, and does not answer.
+    if case .failure(let error as KithError) = look, error.code == .timedOut {
+      return StatusCheck(failures: [CommandFailure(error)?.message ?? error.message])
     }
+    do {
+      // One may have started meanwhile.
+      return judged(try await status(needsNode: true))
+    } catch {
+      // No node answers: that is what a monitor asks for.
+      guard let failure = CommandFailure(error), let message = failure.message else { throw error }
+      guard failure.status == .unreachable else { return StatusCheck(failures: [message]) }
+      switch look {
+      case .success(let status):
+        return StatusCheck(failures: [message] + status.problems.map(\.description), status)
+      case .failure(let error):
+        let isLocked = (error as? KithError)?.code == .passphrase && source == nil
+        guard !isLocked, let reason = CommandFailure(error)?.message, reason != message else {
+          return StatusCheck(failures: [message])
+        }
+        return StatusCheck(failures: ["no node runs here, and none can start: \(reason)"])
+      }
+    }
+  }
+
+  private func judged(_ status: NodeStatus) -> StatusCheck {
+    StatusCheck(status, peers: peers, behind: behind?.milliseconds, nowMilliseconds: Moment.now)
   }
 }
 

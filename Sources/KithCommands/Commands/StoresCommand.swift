@@ -61,7 +61,8 @@ struct StoresRemoveCommand: AsyncParsableCommand {
         try await node.status().stores.contains(where: { $0.identifier == StoreIdentifier(name) })
       else {
         throw CommandFailure(
-          .notFound, "there is no store \"\(Columns.printable(name))\" here; see: kith stores --all"
+          .notFound,
+          "there is no store \"\(Columns.printable(name, limit: 80))\" here; see: kith stores --all"
         )
       }
       let shown = try await node.shown(in: name)

@@ -39,6 +39,8 @@ struct WebCommand: AsyncParsableCommand {
   func run() async throws {
     guard let make = WebPage.maker.withLock({ $0 }) else { throw PageProgram.replaceThisOne() }
     DescriptorLimit.raise()
+    // The reader of the log may close it.
+    signal(SIGPIPE, SIG_IGN)
     let store = try store.identifier
     var configuration = options.accounts(passphrase: options.passphraseQuestion)
     // A device that the page makes gets the configured passphrase: no person is asked for one.
@@ -48,7 +50,7 @@ struct WebCommand: AsyncParsableCommand {
     let address = PageAddress(options: options, opens: open)
     defer { address.remove() }
     try await Accounts(configuration).use { accounts in
-      try await accounts.openDefaultStore(store)
+      try await accounts.openDefaultStore(store, options.console)
       let page = WebPage(
         accounts: accounts, store: store, port: webPort ?? 0, onReady: address.show,
         onUse: address.remove)

@@ -114,7 +114,7 @@ struct SetCommand: AsyncParsableCommand {
     let value = try ValueText.parse(text, as: type)
     if type == .auto, let reason = ValueText.reasonAgainstJSON(text, value) {
       options.console.talk(
-        "\"\(Columns.printable(key, limit: 80))\": kept as a string, because \(Columns.printable(reason))"
+        "\"\(Columns.printable(key, limit: 80))\": kept as a string, because \(Columns.sentence(reason))"
       )
     }
     return value

@@ -54,8 +54,8 @@ struct RosterCheck: Check {
     findings += report.namedInVain.map { address in
       finding(
         .note, tried: "called \(Columns.printable(address.address)), as named",
-        seen: address.reason.map { Columns.printable($0) } ?? address.result,
-        advice: address.advice.map { "\($0); to stop: kith devices forget \(address.address)" })
+        seen: address.reason.map { Columns.sentence($0) } ?? address.result,
+        advice: address.advice.map { "\($0); to stop: \(address.forgetting)" })
     }
     for store in report.stores where store.isOverLimit || !store.authorsOverLimit.isEmpty {
       findings.append(
@@ -137,7 +137,7 @@ struct CarrierCheck: Check {
       if let problem = carrier.problem {
         return finding(
           .problem, tried: tried, seen: "it cannot be used",
-          advice: "\(Columns.printable(problem)) Try it: kith carrier check")
+          advice: "\(Columns.sentence(problem)) Try it: kith carrier check")
       }
       if carrier.vanished > 0 {
         return finding(

@@ -25,6 +25,13 @@ struct DirectoryCheck: Check {
     accounts(of: target)
       + state(sight.isUnderPassphrase, of: target)
       + findings(of: [target.pendingAdoption].compactMap(\.self))
+      + target.incompleteAccounts.map { account, file in
+        finding(
+          .problem, tried: "looked for the files of the account \(account.prefix(16))",
+          seen: "\(file) is missing or empty, so nobody can sign in to it",
+          advice: "put it back from a backup; if there is none, join the account anew, and revoke "
+            + "the lost device there")
+      }
       + sight.damaged.map { path in
         finding(
           .note, tried: "looked for damaged databases",
@@ -38,7 +45,7 @@ struct DirectoryCheck: Check {
     return [
       finding(
         .problem, tried: "looked who is signed in", seen: "that is not known, so no command works",
-        advice: Columns.printable(error.description))
+        advice: Columns.sentence(error.description))
     ]
   }
 
@@ -94,7 +101,7 @@ struct DirectoryCheck: Check {
   private func unusable(_ target: DiagnosisTarget, _ error: KithError) -> Finding {
     finding(
       .problem, tried: "opened \(target.directory)", seen: "it cannot be used",
-      advice: Columns.printable(error.description))
+      advice: Columns.sentence(error.description))
   }
 
   private func signedOut(_ target: DiagnosisTarget) -> [Finding] {
@@ -107,8 +114,24 @@ struct DirectoryCheck: Check {
   }
 
   private func problems(_ report: NodeStatus) -> [Finding] {
-    findings(of: report.problems.filter { !$0.isOfClocks })
+    findings(of: report.problems.filter { !$0.isOfClocks }) + fullList(report)
   }
+
+  /// The account's own stores count, and are not shown.
+  private func fullList(_ report: NodeStatus) -> [Finding] {
+    guard report.stores.count + Self.ownStores >= Limits.stores else { return [] }
+    return [
+      finding(
+        .note, tried: "counted the stores",
+        seen: "\(report.stores.count), and a device keeps at most \(Limits.stores), with the "
+          + "account's own",
+        advice: "no name can be removed: write to the stores that are there; programs can share "
+          + "one, with prefixes of keys")
+    ]
+  }
+
+  /// `kith.carriers` and `kith.dconf`.
+  private static let ownStores = 2
 }
 
 struct VersionsCheck: Check {

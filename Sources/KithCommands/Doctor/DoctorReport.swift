@@ -104,7 +104,7 @@ extension Check {
     problems.map {
       finding(
         .problem, tried: "asked what is wrong", seen: "the device says so",
-        advice: Columns.printable($0.description))
+        advice: Columns.sentence($0.description))
     }
   }
 }
@@ -136,6 +136,8 @@ struct DiagnosisTarget: Sendable {
   var accountsError: KithError?
   /// That writes made while nobody was signed in wait.
   var pendingAdoption: NodeStatus.Problem?
+  /// The other accounts here whose devices lack a file.
+  var incompleteAccounts: [(account: String, file: String)] = []
 
   var report: NodeStatus? {
     switch device {

@@ -16,12 +16,24 @@ struct ImportRun: Sendable {
 
   /// `commit` writes durably, and returns the error of each entry. An error that is no refusal is
   /// rethrown; earlier writes then stay.
+  ///
+  /// `trial`: what it refuses is not committed, as a full store takes a millisecond to refuse a key. If
+  /// `commit` refuses what it admits, the store has hidden writes, and `commit` decides from then on.
   mutating func write(
-    _ entries: [ImportedFile.Entry],
+    _ entries: [ImportedFile.Entry], trial: TrialStore? = nil,
     commit: (ArraySlice<ImportedFile.Entry>) async throws -> [KithError?]
   ) async throws {
+    var trial = trial
     for chunk in Self.chunks(of: entries) {
-      for (entry, error) in zip(chunk, try await commit(chunk)) {
+      var errors = trial?.write(each: chunk.map { [($0.key, $0.value)] }) ?? chunk.map { _ in nil }
+      let admitted = zip(chunk.indices, errors).filter { $0.1 == nil }.map(\.0)
+      let committed =
+        admitted.isEmpty ? [] : try await commit(ArraySlice(admitted.map { chunk[$0] }))
+      for (index, error) in zip(admitted, committed) {
+        errors[index - chunk.startIndex] = error
+        if error != nil { trial = nil }
+      }
+      for (entry, error) in zip(chunk, errors) {
         if let error {
           guard error.isRefusal else { throw error }
           refused.append(
@@ -90,10 +102,10 @@ package struct ImportSummary: Equatable, Sendable {
       lines.append(style(.bad, "\(Format.count(refused.count, "key")) refused:"))
       // No table, because a refused key may have any length.
       lines += refused.map { item in
-        " " + style(.strong, Columns.printable(item.key)) + "  " + Columns.printable(item.reason)
+        " " + style(.strong, Columns.printable(item.key)) + "  " + Columns.sentence(item.reason)
       }
     }
-    if let warning { lines.append(style(.warning, Columns.printable(warning))) }
+    if let warning { lines.append(style(.warning, Columns.sentence(warning))) }
     if let longest = longKeys.max() {
       lines.append(
         "\(Format.count(longKeys.count, "key")) would fit in a new store for longer keys: "

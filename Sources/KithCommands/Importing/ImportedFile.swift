@@ -235,8 +235,10 @@ extension ImportedFile {
     let start = ContinuousClock.now
     // Before the values: a device that gets these has the types already.
     let warning = try await warning { try await DconfTypes.save(self, of: store, at: node) }
+    let trial = TrialStore(
+      values: try await node.values(in: store), usage: try await node.usage(of: store))
     var run = ImportRun(progress: progress)
-    try await run.write(entries) { chunk in
+    try await run.write(entries, trial: trial) { chunk in
       try await node.write(each: chunk.map { [($0.key, $0.value)] }, in: store)
     }
     return summary(run, warning, isDryRun: false, since: start)

@@ -38,7 +38,7 @@ extension ImportedFile {
     }
     guard case .dictionary(let members) = root else {
       throw ImportError(
-        "the top level of the property list is \(root.kindName) where a dictionary is needed")
+        "the top level of the property list is \(root.kindName), and a dictionary is needed")
     }
     for (key, node) in members.sorted(by: { Key($0.key) < Key($1.key) }) {
       add(key) { try node.value() }
@@ -57,7 +57,7 @@ extension PropertyListNode {
     case .value(.string): "a string"
     case .value(.array), .array: "an array"
     case .value(.dictionary), .dictionary: "a dictionary"
-    case .invalid(let reason): "no value: \(reason)"
+    case .invalid(let reason): "no value (\(reason))"
     }
   }
 }

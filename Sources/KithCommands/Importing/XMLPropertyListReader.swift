@@ -1,5 +1,6 @@
 import FoundationEssentials
 import KithCore
+import KithTerminal
 import KithValues
 
 /// Reads an XML property list strictly. Unlike Foundation's reader it keeps keys that Unicode calls
@@ -116,8 +117,20 @@ struct XMLPropertyListReader {
   private static func integer(_ text: String) -> Int64? {
     let isNegative = text.hasPrefix("-")
     let digits = text.dropFirst(isNegative || text.hasPrefix("+") ? 1 : 0)
-    guard digits.lowercased().hasPrefix("0x") else { return Int64(text) }
-    return Int64((isNegative ? "-" : "") + digits.dropFirst(2), radix: 16)
+    let isHexadecimal = digits.lowercased().hasPrefix("0x")
+    // `Int64` takes a sign, also after 0x.
+    let integer: Int64? = number(
+      digits.dropFirst(isHexadecimal ? 2 : 0), isHexadecimal, isNegative)
+    // An integer has no negative zero.
+    return isNegative && integer == 0 ? nil : integer
+  }
+
+  /// Reads digits without a sign.
+  private static func number<Number: FixedWidthInteger>(
+    _ digits: Substring, _ isHexadecimal: Bool, _ isNegative: Bool = false
+  ) -> Number? {
+    guard digits.first?.isHexDigit == true else { return nil }
+    return Number((isNegative ? "-" : "") + digits, radix: isHexadecimal ? 16 : 10)
   }
 
   /// `Double` accepts hexadecimal.
@@ -199,6 +212,7 @@ struct XMLPropertyListReader {
   private mutating func text(of tag: Tag) throws(ImportError) -> (text: String, problem: String?) {
     var text: [UInt8] = []
     var problem: String?
+    func note(_ found: String?) { problem = problem ?? found }
     while !tag.isEmpty {
       if consume("</") {
         try end(tag.name)
@@ -208,26 +222,50 @@ struct XMLPropertyListReader {
       } else if consume("<![CDATA[") {
         let start = position
         try find("]]>")
-        text += bytes[start..<position - 3]
+        note(Self.append(bytes[start..<position - 3], to: &text))
       } else if isAt("<") {
         throw error("<\(tag.name)> holds an element")
       } else if isAt("&") {
         let reference = try reference()
-        if let scalar = Self.scalar(of: reference) {
+        if let scalar = Self.scalar(of: reference), Self.isCharacter(scalar) {
           text += String(scalar).utf8
         } else {
-          problem = problem ?? "`&\(reference);` is no character"
+          note("`&\(reference);` is no character of XML")
         }
-      } else if consume("\r\n") || consume("\r") {
-        text.append(0x0A)  // XML 1.0, 2.11
-      } else if let byte = peek {
-        text.append(byte)
-        position += 1
+      } else if position < bytes.count {
+        let start = position
+        while let byte = peek, byte != UInt8(ascii: "<"), byte != UInt8(ascii: "&") {
+          if byte == UInt8(ascii: "]"), isAt("]]>") {
+            note("`]]>` stands outside CDATA; write ]]&gt;")
+          }
+          position += 1
+        }
+        note(Self.append(bytes[start..<position], to: &text))
       } else {
         throw error("the file breaks off in <\(tag.name)>")
       }
     }
     return (String(decoding: text, as: UTF8.self), problem)
+  }
+
+  /// Appends characters as they stand in the file. Returns why they are damaged; nil: they are not.
+  private static func append(_ raw: ArraySlice<UInt8>, to text: inout [UInt8]) -> String? {
+    var previous: UInt8?
+    for byte in raw {
+      // XML 1.0, 2.11: CR LF, and CR alone, are a line feed.
+      if byte != 0x0A || previous != 0x0D { text.append(byte == 0x0D ? 0x0A : byte) }
+      previous = byte
+    }
+    return String(decoding: raw, as: UTF8.self).unicodeScalars.first { !isCharacter($0) }
+      .map { "U+\($0.value.digits(4, radix: 16)) is no character of XML" }
+  }
+
+  /// XML 1.0, production 2.
+  private static func isCharacter(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.value {
+    case 0x09, 0x0A, 0x0D, 0x20...0xFFFD, 0x10000...: true
+    default: false
+    }
   }
 
   /// The text between `&` and `;`.
@@ -247,11 +285,9 @@ struct XMLPropertyListReader {
     case "apos": return "'"
     default:
       let isHexadecimal = reference.hasPrefix("#x")
-      guard reference.hasPrefix("#"),
-        let number = UInt32(
-          reference.dropFirst(isHexadecimal ? 2 : 1), radix: isHexadecimal ? 16 : 10), number > 0
-      else { return nil }
-      return Unicode.Scalar(number)
+      guard reference.hasPrefix("#") else { return nil }
+      let digits = reference.dropFirst(isHexadecimal ? 2 : 1)
+      return (number(digits, isHexadecimal) as UInt32?).flatMap(Unicode.Scalar.init)
     }
   }
 

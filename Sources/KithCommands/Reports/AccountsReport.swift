@@ -4,16 +4,24 @@ import KithTerminal
 package struct AccountsReport: Equatable, Sendable {
   /// In the order of their first signing in.
   var accounts: [Accounts.KnownAccount]
+  /// The file that each account's device lacks; nil: none.
+  var missingFiles: [String?]
 
-  package init(accounts: [Accounts.KnownAccount]) { self.accounts = accounts }
+  package init(accounts: [Accounts.KnownAccount], missingFiles: [String?] = []) {
+    self.accounts = accounts
+    self.missingFiles =
+      missingFiles + Array(repeating: nil, count: max(0, accounts.count - missingFiles.count))
+  }
 
   func text(_ style: Style) -> String {
     guard !accounts.isEmpty else { return "" }
     var table = Table([("ACCOUNT", .left), ("STATE", .left), ("DIRECTORY", .wrapped)])
-    for account in accounts {
+    for (account, missing) in zip(accounts, missingFiles) {
+      let state = account.isSignedIn ? "signed in" : "signed out"
       table.add([
         Table.Cell("\(account.account.hex.prefix(16))"),
-        account.isSignedIn ? Table.Cell("signed in", .good) : Table.Cell("signed out", .faint),
+        missing.map { Table.Cell("\(state), lacks \(Self.name(of: $0))", .bad) }
+          ?? Table.Cell(state, account.isSignedIn ? .good : .faint),
         Table.Cell(Columns.printable(account.directory)),
       ])
     }
@@ -23,13 +31,18 @@ package struct AccountsReport: Equatable, Sendable {
   package var document: Document {
     .versioned([
       "accounts": .list(
-        accounts.map {
+        zip(accounts, missingFiles).map { account, missing in
           .object([
-            "account": .string($0.account.hex), "directory": .string($0.directory),
-            "isSignedIn": .bool($0.isSignedIn),
+            "account": .string(account.account.hex), "directory": .string(account.directory),
+            "isSignedIn": .bool(account.isSignedIn),
+            "lacks": missing.map { .string(Self.name(of: $0)) },
           ])
         })
     ])
+  }
+
+  private static func name(of path: String) -> String {
+    path.split(separator: "/").last.map(String.init) ?? ""
   }
 }
 

@@ -41,7 +41,7 @@ extension NodeStatus.Carrier {
   var remarks: String {
     var remarks: [String] = []
     if let problem {
-      let sentence = Columns.printable(problem)
+      let sentence = Columns.sentence(problem)
       remarks.append(String(sentence.hasSuffix(".") ? sentence.dropLast() : sentence[...]))
     }
     if waitsForTime {

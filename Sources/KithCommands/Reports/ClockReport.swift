@@ -24,7 +24,7 @@ struct ClockReport: Sendable {
     for peer in clock.peers {
       let differs = peer.milliseconds.magnitude > 60_000
       peers.add([
-        Table.Cell(status.name(of: peer.device, limit: 24), .strong),
+        Table.Cell(status.name(of: peer.device), .strong),
         Table.Cell(Format.offset(peer.milliseconds), differs ? .bad : .good),
         Table.Cell(peer.isSynchronised ? "yes" : "no"),
       ])
@@ -36,7 +36,7 @@ struct ClockReport: Sendable {
     let clock = status.clock
     if let device = clock.follows {
       let offset = Format.offset(clock.aheadOfHostMilliseconds)
-      let name = status.name(of: device, limit: 24)
+      let name = status.name(of: device)
       return Table.Cell("that of \(name), \(offset) from the host's", .warning)
     }
     if clock.isSynchronised { return Table.Cell("the host's, synchronised", .good) }

@@ -28,12 +28,12 @@ struct DevicesReport: Equatable, Sendable {
     ])
     var rarer = Table([
       ("DEVICE", .whole), ("FINGERPRINT", .left), ("ENROLLED", .right), ("BY", .cut),
-      ("VERSION", .left), ("CLOCK", .right),
+      ("VERSION", .cut), ("CLOCK", .right),
     ])
     let devices = devices
     for device in devices {
       let (state, tone) = state(device)
-      let name = Table.Cell(Columns.printable(device.name, limit: 64), .strong)
+      let name = Table.Cell(Columns.printable(device.name), .strong)
       let isOther = !device.isThisDevice && device.isMember
       everyday.add([
         name, Table.Cell(state, tone), Table.Cell(isOther ? heard(device) : ""),
@@ -43,7 +43,7 @@ struct DevicesReport: Equatable, Sendable {
         name, Table.Cell(device.fingerprint),
         Table.Cell(Format.ago(device.enrolledMilliseconds, now: nowMilliseconds)),
         Table.Cell(enroller(device)),
-        Table.Cell(device.software.map { Columns.printable($0, limit: 16) } ?? ""),
+        Table.Cell(device.software.map { Columns.printable($0) } ?? ""),
         Table.Cell(isOther ? device.clockOffsetMilliseconds.map(Format.offset) ?? "" : ""),
       ])
     }
@@ -67,7 +67,7 @@ struct DevicesReport: Equatable, Sendable {
   }
 
   private func names(_ devices: [NodeStatus.Device]) -> String {
-    let names = devices.map { Columns.printable($0.name, limit: 24) }.sorted()
+    let names = devices.map { Columns.printable($0.name) }.sorted()
     let rest = names.count - Self.mostNames
     return names.prefix(Self.mostNames).joined(separator: ", ")
       + (rest > 0 ? " and \(Format.count(rest)) more" : "")
@@ -76,8 +76,7 @@ struct DevicesReport: Equatable, Sendable {
   /// Notes for a person: named addresses that lead nowhere, and devices never seen.
   private func advice(_ style: Style) -> String {
     var lines = status.namedInVain.map { address in
-      "\(address.failure(now: nowMilliseconds)); to stop calling it: kith devices forget "
-        + Columns.printable(address.address)
+      "\(address.failure(now: nowMilliseconds)); to stop calling it: \(address.forgetting)"
     }
     let unseen = status.members.filter { !$0.wasSeen }
     if !unseen.isEmpty {
@@ -134,7 +133,7 @@ struct DevicesReport: Equatable, Sendable {
       ?? device.addresses.first.map { Columns.printable($0) } ?? ""
   }
 
-  private func name(_ id: DeviceID) -> String { status.name(of: id, limit: 24) }
+  private func name(_ id: DeviceID) -> String { status.name(of: id) }
 
   var document: Document {
     .versioned(["devices": .of(isOnlyBehind ? devices : status.devices)])
@@ -162,7 +161,7 @@ struct AddressesReport: Equatable, Sendable {
     for address in status.addresses {
       table.add([
         Table.Cell(Columns.printable(address.address), .strong),
-        Table.Cell(address.device.map { status.name(of: $0, limit: 24) } ?? ""),
+        Table.Cell(address.device.map { status.name(of: $0) } ?? ""),
         Table.Cell(address.source.rawValue, .faint),
         Table.Cell(Format.ago(address.triedMilliseconds, now: nowMilliseconds)),
         Table.Cell(address.result, address.isUnreached ? .warning : .good),
@@ -189,7 +188,7 @@ extension NodeStatus.Address {
     case .anotherDevice?: "another device"
     case .thisDevice?: "this device itself"
     case .sessionLimit?: "session limit reached"
-    case .failed?: reason.map { Columns.printable($0) } ?? "failed"
+    case .failed?: reason.map { Columns.sentence($0) } ?? "failed"
     case nil: "not called"
     }
   }
@@ -198,6 +197,11 @@ extension NodeStatus.Address {
   func failure(now: UInt64) -> String {
     let time = triedMilliseconds.map { " (\(Format.ago($0, now: now)))" } ?? ""
     return "\(Columns.printable(address)): \(result)\(time)"
+  }
+
+  /// The command that forgets the address. A host's name may begin with a hyphen.
+  var forgetting: String {
+    "kith devices forget " + (address.hasPrefix("-") ? "-- " : "") + Columns.printable(address)
   }
 
   /// Advice for a person if nobody was met there; nil: nothing more is known.

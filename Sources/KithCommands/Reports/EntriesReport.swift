@@ -34,7 +34,7 @@ struct EntriesReport {
       table.add([
         Table.Cell(Columns.printable(item.key), .strong),
         Table.Cell(item.value.typeName, .faint), Table.Cell(Format.bytes(item.bytes)),
-        Table.Cell(Columns.printable(ValueText.text(item.value), limit: style.columns ?? .max)),
+        Table.Cell(ValueText.shown(item.value, limit: style.columns ?? .max)),
       ])
     }
     return table.text(style)
@@ -73,7 +73,7 @@ struct ChangeReport: Sendable {
       let key = style(.strong, Columns.printable(item.key.text))
       let reason = change.reason == .ownWrite ? "" : style(.faint, "  (\(words))")
       guard let new = item.new else { return "\(key) \(style(.warning, "removed"))\(reason)" }
-      return "\(key) = \(Columns.printable(ValueText.text(new)))\(reason)"
+      return "\(key) = \(ValueText.shown(new))\(reason)"
     }
     .joined(separator: "\n")
   }
@@ -121,7 +121,7 @@ struct HistoryReport: Sendable {
         Table.Cell(Moment.text(past.endedMilliseconds)),
         Table.Cell(past.endedBy.map { status.name(of: $0) } ?? "the quota"),
         past.value.map {
-          Table.Cell(Columns.printable(ValueText.text($0), limit: style.columns ?? .max))
+          Table.Cell(ValueText.shown($0, limit: style.columns ?? .max))
         }
           ?? Table.Cell("was missing", .faint),
       ])

@@ -39,22 +39,28 @@ struct DconfDocument {
   let text: String
   /// The keys that dconf cannot have.
   let skipped: [String]
+  /// The keys whose values GVariant's text cannot have.
+  let unwritable: [String]
   /// The keys whose types are a guess by their values.
   let guessed: [String]
 
   init(entries: [(key: String, value: PropertyListValue)], forms: [Key: PropertyListValue]) {
     var sections: [Key: [String]] = [:]
-    var (skipped, guessed): ([String], [String]) = ([], [])
+    var (skipped, unwritable, guessed): ([String], [String], [String]) = ([], [], [])
     for (key, value) in entries {
       guard let (section, name) = Self.path(of: key) else {
         skipped.append(key)
         continue
       }
       let known = forms[Key(key)].flatMap { GVariantText.text(value, as: $0) }
+      guard let text = known ?? GVariantText.text(value) else {
+        unwritable.append(key)
+        continue
+      }
       if known == nil, !GVariantText.isDefault(value) { guessed.append(key) }
-      sections[Key(section), default: []].append("\(name)=\(known ?? GVariantText.text(value))")
+      sections[Key(section), default: []].append("\(name)=\(text)")
     }
-    (self.skipped, self.guessed) = (skipped, guessed)
+    (self.skipped, self.unwritable, self.guessed) = (skipped, unwritable, guessed)
     text = sections.sorted { $0.key < $1.key }.map { section, lines in
       (["[\(section.text.isEmpty ? "/" : section.text)]"] + lines).joined(separator: "\n")
     }

@@ -33,7 +33,7 @@ struct StatusReport: Equatable, Sendable {
     }
     for problem in status.problems {
       parts.append(
-        style.paragraph(.bad, "problem: \(Columns.printable(problem.description))"))
+        style.paragraph(.bad, "problem: \(Columns.sentence(problem.description))"))
     }
     let carriers = CarriersReport(status: status, nowMilliseconds: nowMilliseconds).text(style)
     if !carriers.isEmpty { parts.append(carriers) }
@@ -143,7 +143,7 @@ extension NodeStatus {
     }
     return
       "\(count) of this host did not get into the account, which has values of the same keys, or "
-      + "is over quota. See: \(commands.map { Columns.printable($0) }.joined(separator: ", "))"
+      + "is over quota. See: \(commands.map { Columns.sentence($0) }.joined(separator: ", "))"
   }
 }
 
@@ -279,7 +279,7 @@ struct TimeSpan: ExpressibleByArgument, Equatable {
 extension Columns {
   /// A sentence as a part of another.
   static func phrase(_ sentence: String) -> String {
-    let text = printable(sentence)
+    let text = self.sentence(sentence)
     return String(text.hasSuffix(".") ? text.dropLast() : text[...])
   }
 }

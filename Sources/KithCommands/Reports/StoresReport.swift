@@ -56,7 +56,7 @@ struct UnshownReport: Sendable {
   /// Refused transactions have numbers.
   func text(_ style: Style) -> String {
     var table = Table([
-      ("KEY", .whole), ("NO", .right), ("SIZE", .right), ("WRITTEN BY", .left),
+      ("KEY", .whole), ("NO", .right), ("SIZE", .right), ("WRITTEN BY", .cut),
       ("WRITTEN", .left), ("VALUE", .cut), ("WHY", .wrapped),
     ])
     let limit = style.columns ?? .max
@@ -64,9 +64,9 @@ struct UnshownReport: Sendable {
       table.add([
         Table.Cell(Columns.printable(entry.key.text), .strong), "",
         Table.Cell(Format.bytes(entry.bytes)),
-        Table.Cell(status.name(of: entry.device, limit: 16)),
+        Table.Cell(status.name(of: entry.device)),
         Table.Cell(Moment.text(entry.writtenMilliseconds)),
-        Table.Cell(Columns.printable(ValueText.text(entry.value), limit: limit)), "hidden",
+        Table.Cell(ValueText.shown(entry.value, limit: limit)), "hidden",
       ])
     }
     for item in refusals {
@@ -75,7 +75,7 @@ struct UnshownReport: Sendable {
           Table.Cell(Columns.printable(write.key.text), .strong), Table.Cell("\(item.number)"),
           Table.Cell(operation.value.map { Format.bytes($0.size) } ?? ""),
           Table.Cell("this device"), Table.Cell(Moment.text(item.writtenMilliseconds)),
-          write.value.map { Table.Cell(Columns.printable(ValueText.text($0), limit: limit)) }
+          write.value.map { Table.Cell(ValueText.shown($0, limit: limit)) }
             ?? Table.Cell("removed", .faint),
           Table.Cell("refused: \(item.reason.words)", .warning),
         ])

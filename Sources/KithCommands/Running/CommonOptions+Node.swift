@@ -103,6 +103,8 @@ extension CommonOptions {
         mayBeMade: isSignedOut, waiting: wait, answering: limit)
     } catch {
       guard needsNode, error.code == .notRunning else { throw error }
+      // It may have a node, which answers only its user.
+      if let refusal = Files.foreign(directory) { throw KithError(refusal) }
       throw CommandFailure(
         .unreachable,
         isSignedOut

@@ -46,6 +46,12 @@ struct CommonOptions: ParsableArguments {
       throw ValidationError(
         "The directory's name is empty. Leave --directory out for the usual one.")
     }
+    let variable = ProcessInfo.processInfo.environment.variable("KITH_DIRECTORY")
+    if let path = directory ?? variable, path.hasPrefix("~") {
+      throw ValidationError(
+        "\(directory == nil ? "KITH_DIRECTORY" : "--directory"): \(path) begins with ~, which the "
+          + "shell has left as it is. Write the whole path, or ./\(path) for a directory here.")
+    }
     guard passphraseFile != "" else {
       throw ValidationError("The name of the passphrase's file is empty.")
     }

@@ -100,7 +100,7 @@ private struct CompletedNames: Sendable {
         passphrase: Self.passphrase(options)
       ) { try await find($0, store) }
       // Others would not be one line.
-      return found.filter { Columns.printable($0) == $0 }
+      return found.filter { Columns.sentence($0) == $0 }
     } catch {
       return []
     }

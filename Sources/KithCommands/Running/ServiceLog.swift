@@ -51,9 +51,9 @@ struct ServiceLog: LogHandler {
       && !value.unicodeScalars.contains {
         $0.properties.isWhitespace || "\"\\=".unicodeScalars.contains($0)
       }
-    if isWord { return Columns.printable(value) }
+    if isWord { return Columns.sentence(value) }
     let escaped = value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
-    return "\"\(Columns.printable(escaped))\""
+    return "\"\(Columns.sentence(escaped))\""
   }
 
   /// As in syslog(3).

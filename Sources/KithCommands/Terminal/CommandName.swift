@@ -13,7 +13,9 @@ enum CommandName {
       "add": "kith set", "put": "kith set", "write": "kith set",
       "show": "kith get", "read": "kith get", "cat": "kith get",
       "list": "kith ls", "keys": "kith ls", "dump": "kith export", "backup": "kith export",
+      "load": "kith import", "restore": "kith import",
       "init": "kith account create", "login": "kith account sign-in",
+      "signin": "kith account sign-in", "signout": "kith account sign-out",
       "logout": "kith account sign-out", "accounts": "kith account list",
       "pair": "kith invite", "peers": "kith devices", "nodes": "kith devices",
       "ping": "kith devices meet", "connect": "kith devices meet",
@@ -23,12 +25,15 @@ enum CommandName {
       "log": "journalctl --user -u kith", "logs": "journalctl --user -u kith",
       "info": "kith status", "version": "kith --version", "wait": "kith sync",
       "repair": "kith doctor --repair", "fix": "kith doctor --repair", "check": "kith doctor",
+      "completion": "kith --generate-completion-script bash",
+      "completions": "kith --generate-completion-script bash",
       "redo": "kith undo", "revert": "kith undo", "find": "kith ls", "search": "kith ls",
       "-V": "kith --version", "-v": "kith --version",
     ],
     "kith account": [
       "delete": "kith account leave", "remove": "kith account leave", "rm": "kith account leave",
       "join": "kith join", "login": "kith account sign-in", "logout": "kith account sign-out",
+      "signin": "kith account sign-in", "signout": "kith account sign-out",
       "new": "kith account create",
     ],
     "kith devices": [
@@ -66,6 +71,12 @@ enum CommandName {
       throw CommandFailure(.usage, "there is no option '\(option)'; did you mean '\(meant)'?")
     }
     try checkOptions(before: arguments, of: root)
+    // The parser would name no near one: the tool's own options are none of a command's.
+    if let option = arguments.first, option.hasPrefix("--"), !ownOptions.contains(option),
+      let meant = nearest(to: option, among: ownOptions.filter { $0.hasPrefix("--") })
+    {
+      throw CommandFailure(.usage, "there is no option '\(option)'; did you mean 'kith \(meant)'?")
+    }
     var names = arguments.prefix { !$0.hasPrefix("-") }
     if names.first == "help" { names.removeFirst() }
     var (command, path) = (root, "kith")

@@ -88,7 +88,7 @@ enum InputText {
       if bytes.isEmpty { return data }
       data.append(contentsOf: bytes)
     }
-    throw CommandFailure(.refused, "\(name): has more than \(Format.bytes(limit))")
+    throw CommandFailure(.failure, "\(name): has more than \(Format.bytes(limit))")
   }
 
   /// Returns bytes as soon as there are some; none at the end.

@@ -16,10 +16,16 @@ enum GVariantText {
   }
 
   /// Returns the value in its usual form: an integer is an `int32` if it fits, else an `int64`; a
-  /// list of several types is a tuple, an empty one `@as []`, a date a string.
-  static func text(_ value: PropertyListValue) -> String {
-    text(value, as: .string(defaultType(value))) ?? "''"
+  /// list of several types is a tuple, an empty one `@as []`, a date a string. Nil if GLib would not
+  /// read the text: it is nested too deeply, has too long a type, a string with U+0000 or a subnormal
+  /// double.
+  static func text(_ value: PropertyListValue) -> String? {
+    text(value, as: .string(defaultType(value)))
   }
+
+  /// Values inside each other, and types before them, that GLib's parser follows
+  /// (`G_VARIANT_MAX_RECURSION_DEPTH`). The last one is for a type before the innermost value.
+  private static let maximumDepth = 128 - 2
 
   /// Whether a value of this kind nearly always has its usual type.
   static func isDefault(_ value: PropertyListValue) -> Bool {
@@ -64,35 +70,43 @@ enum GVariantText {
     _ value: PropertyListValue, _ form: PropertyListValue, isTyped: Bool, depth: Int
   ) -> String? {
     // A form comes from another device.
-    guard depth <= GVariantReader.maximumDepth, let (type, inner) = parts(form) else { return nil }
-    func inside(_ value: PropertyListValue, _ form: PropertyListValue, _ isTyped: Bool) -> String? {
-      text(value, form, isTyped: isTyped, depth: depth + 1)
+    guard depth <= maximumDepth, let (type, inner) = parts(form) else { return nil }
+    func inside(
+      _ value: PropertyListValue, _ form: PropertyListValue, _ isTyped: Bool, levels: Int = 1
+    ) -> String? {
+      text(value, form, isTyped: isTyped, depth: depth + levels)
     }
     func innerForm(_ index: Int, _ type: String) -> PropertyListValue {
       inner.indices.contains(index) ? inner[index] : .string(type)
     }
     switch (type.first, value) {
     case ("b", .bool(let bool)): return "\(bool)"
-    case ("d", .double(let double)): return double.isNaN ? "nan" : double.description
+    // GLib takes the decimal digits of a subnormal number for an overflow.
+    case ("d", .double(let double)) where !double.isSubnormal:
+      return double.isNaN ? "nan" : double.description
     case ("d", .integer(let integer)):
       return Double(exactly: integer).map(\.description)
     case ("s", .string(let string)): return quoted(string)
     case ("s", .date): return quoted(ValueText.text(value))
     case ("o", .string(let string)) where isObjectPath(string):
-      return (isTyped ? "objectpath " : "") + quoted(string)
+      return quoted(string).map { (isTyped ? "objectpath " : "") + $0 }
     case ("g", .string(let string)) where GVariantType.split(string) != nil:
-      return (isTyped ? "signature " : "") + quoted(string)
+      return quoted(string).map { (isTyped ? "signature " : "") + $0 }
     case ("^", .data(let data)) where !data.contains(0): return bytestring(data)
     case ("v", _):
       let usual = PropertyListValue.string(defaultType(value))
-      let content = inside(value, inner.first ?? usual, true) ?? inside(value, usual, true)
+      // Not the usual form twice: the time would double with each level.
+      let content =
+        inner.first.flatMap { inside(value, $0, true) } ?? inside(value, usual, true)
       return content.map { "<\($0)>" }
     case ("m", _):
       guard let some = GVariantType.element(type, of: "m") else { return nil }
       let prefix = isTyped ? "@\(plain(type)) " : ""
       if value == .array([]), canBeNothing(some) { return prefix + "nothing" }
       let just = some.hasPrefix("m") ? "just " : ""
-      return inside(value, innerForm(0, some), false).map { prefix + just + $0 }
+      // The parser counts the type, and each `just` that may be written.
+      return inside(value, innerForm(0, some), false, levels: isTyped ? 2 : 1)
+        .map { prefix + just + $0 }
     case ("a", .dictionary(let members)):
       guard let (keyType, valueType) = GVariantType.entry(type) else { return nil }
       if members.isEmpty { return isTyped ? "@\(plain(type)) {}" : "{}" }
@@ -164,8 +178,9 @@ enum GVariantText {
     switch type {
     case "s", "o", "g": .string(key)
     case "b": key == "true" ? true : key == "false" ? false : nil
-    case "d": Double(key).map(PropertyListValue.double)
-    default: Int64(key).map(PropertyListValue.integer)
+    // A key that is written otherwise would become another one, such as +5.
+    case "d": Double(key).flatMap { $0.description == key ? .double($0) : nil }
+    default: Int64(key).flatMap { String($0) == key ? .integer($0) : nil }
     }
   }
 
@@ -192,8 +207,10 @@ enum GVariantText {
     return text + "'"
   }
 
-  /// Escapes what a terminal would obey, as GLib does.
-  private static func quoted(_ string: String) -> String {
+  /// Escapes what a terminal would obey, as GLib does. Nil for a text with U+0000, which no GVariant
+  /// string has.
+  private static func quoted(_ string: String) -> String? {
+    if string.utf8.contains(0) { return nil }
     let quote: Unicode.Scalar = string.unicodeScalars.contains("'") ? "\"" : "'"
     var text = String.UnicodeScalarView([quote])
     for scalar in string.unicodeScalars {

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import KithCore
+import KithTerminal
 import KithValues
 
 /// The kinds of value, by their names in `--type`.
@@ -42,6 +43,12 @@ enum ValueText {
     case .double(let double): double.description
     default: ValueJSON.text(value)
     }
+  }
+
+  /// Returns a value as one line that is harmless on a terminal. JSON has escaped its strings itself.
+  static func shown(_ value: PropertyListValue, limit: Int = .max) -> String {
+    if case .string(let string) = value { return Columns.printable(string, limit: limit) }
+    return Columns.sentence(text(value), limit: limit)
   }
 
   private static func automatic(_ text: String) -> PropertyListValue {

@@ -154,6 +154,17 @@ package enum DeviceDirectory {
     Files.exists(Layout(path).secrets)
   }
 
+  /// The first file that a device needs and that is missing or empty; nil: none. Not of a device
+  /// whose creation was interrupted, which the next opening finishes.
+  package static func missingFile(_ path: String) -> String? {
+    let layout = Layout(path)
+    if !Files.exists(layout.database), Files.exists(layout.newDatabase) { return nil }
+    return [layout.secrets, layout.database].first { file in
+      // Of one that this user may not read, opening tells more.
+      !Files.exists(file) || (try? Files.head(file, count: 1))?.isEmpty == true
+    }
+  }
+
   /// Whether a directory holds a device.
   ///
   /// - Throws: `damaged` if it holds a database without the device's secrets, which a backup may have

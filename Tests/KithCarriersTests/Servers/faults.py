@@ -81,6 +81,8 @@ class Server:
             case "full": answer(connection, "507 Full")
             case "too-large": answer(connection, "413 Too Large")
             case "forbidden": answer(connection, "403 No")
+            case "no-webdav": answer(connection, "405 No")
+            case "page": answer(connection, "200 OK", "<html>Welcome</html>")
             case "unauthorized":
                 answer(connection, "401 No", "", ['WWW-Authenticate: Basic realm="x"'])
             case "truncated":

@@ -270,6 +270,9 @@ struct ParsingTests {
     }
     for (line, meant) in [
       ("repair", "doctor --repair"), ("redo", "undo"), ("find x", "ls"), ("-V", "--version"),
+      ("--verson", "--version"), ("signin", "account sign-in"), ("load x", "import"),
+      ("restore x", "import"), ("completion", "--generate-completion-script bash"),
+      ("account signout", "account sign-out"),
     ] {
       #expect(failure(line)?.message?.hasSuffix("did you mean 'kith \(meant)'?") == true, "\(line)")
     }
@@ -367,13 +370,63 @@ struct FolderSiteTests {
     #expect(Self.warning(path)?.contains(word) == true, "\(Self.warning(path) ?? "nil")")
   }
 
+  @Test func `a folder is judged by where its links lead`() throws {
+    let root = try TestDirectory()
+    let link = FolderSite.real(root.path) + "/nas"
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "/usr/share")
+    #expect(FolderSite.real(link + "/kith/more") == "/usr/share/kith/more")
+    #expect(FolderSite.real("/nowhere/kith") == "/nowhere/kith")
+  }
+
+  @Test func `a folder in memory is told`() {
+    let mounts = Self.mounts + "\n34 21 0:44 / /run rw - tmpfs tmpfs rw"
+    #expect(FolderSite.note("/run/kith", mounts: mounts)?.contains("memory") == true)
+    #expect(FolderSite.note("/home/me/kith", mounts: mounts) == nil)
+  }
+
   @Test func `a host that does not tell its mounts is trusted`() {
     #expect(FolderSite.warning("/mnt/nas", mounts: nil, fstab: nil) == nil)
   }
 }
 
+@Suite("Names of devices")
+struct DeviceNameTests {
+  @Test(arguments: [" ", "\u{A0}", "\u{2800} ", "\u{3000}"])
+  func `a name that nobody sees is refused`(name: String) {
+    #expect(throws: KithError.self) { try DeviceName.check(name) }
+    #expect(throws: (any Error).self) {
+      try KithCommand.parseAsRoot(["account", "create", "--name", name])
+    }
+  }
+
+  @Test func `others are taken`() throws {
+    for name in ["a", "my desk", "日本", "a\u{A0}b"] { try DeviceName.check(name) }
+  }
+}
+
+@Suite("Addresses that lead nowhere")
+struct ForgettingTests {
+  @Test(arguments: [("nas:4114", "nas:4114"), ("-x:4114", "-- -x:4114")])
+  func `the command that forgets one can be run`(address: String, words: String) {
+    let known = NodeStatus.Address(address: address, source: .named)
+    #expect(known.forgetting == "kith devices forget " + words)
+  }
+}
+
 @Suite("Lines of a batch")
 struct BatchLinesTests {
+  @Test func `no keys to watch are not all keys`() throws {
+    let all = try BatchRequest(Array(#"{"do": "watch"}"#.utf8)).action()
+    guard case .watch(let keys) = all else {
+      Issue.record("\(all)")
+      return
+    }
+    #expect(keys.isEmpty)
+    #expect(throws: CommandFailure.self) {
+      try BatchRequest(Array(#"{"do": "watch", "keys": []}"#.utf8)).action()
+    }
+  }
+
   @Test func `come whole, however they arrive`() {
     var lines = BatchLines()
     #expect(lines.take(Array("a".utf8)) == [])

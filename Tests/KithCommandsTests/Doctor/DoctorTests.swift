@@ -106,6 +106,15 @@ extension Faults {
       }
       // The other device was just switched off, which nobody has to mend.
       #expect(try await ask(household, one.directory).problems(of: "roster").isEmpty)
+      // A monitor does not wait for a node that hangs.
+      one.process?.send(SIGSTOP)
+      let clock = ContinuousClock.now
+      let hung = try await check()
+      #expect(hung.status == CommandStatus.unhealthy.rawValue, "\(hung)")
+      #expect(!hung.output.contains("kith run"), "\(hung)")
+      // Five seconds, on a busy computer.
+      #expect(ContinuousClock.now - clock < .seconds(9))
+      one.process?.send(SIGCONT)
       try await household.stop(one)
       let stopped = try await check()
       #expect(

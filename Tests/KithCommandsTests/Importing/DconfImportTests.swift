@@ -79,6 +79,31 @@ struct DconfImportTests: ImportReading {
     #expect(document.guessed == ["a/n"])
   }
 
+  /// Each was written as '' or as a text that GLib refuses, with status 0.
+  @Test func `a value that dconf cannot have is left out and named`() throws {
+    func nested(_ depth: Int, _ wrap: (PropertyListValue) -> PropertyListValue) -> PropertyListValue
+    {
+      (0..<depth).reduce(1) { value, _ in wrap(value) }
+    }
+    let values: [PropertyListValue] = [
+      .array((0..<254).map { $0.isMultiple(of: 2) ? 1 : "a" }), nested(64) { ["a": $0] },
+      nested(64) { ["a": $0, "b": true] }, "a\u{0}b", ["a\u{0}b"], ["a\u{0}b": 1],
+      [["x": "\u{0}"], 1], .double(.leastNonzeroMagnitude),
+    ]
+    for value in values {
+      let document = DconfDocument(entries: [("k", value), ("l", true)], forms: [:])
+      #expect(
+        document.unwritable == ["k"] && document.guessed.isEmpty, "\(document.text.prefix(80))")
+      #expect(document.text == "[/]\nl=true" && document.skipped.isEmpty)
+    }
+    // The deepest that GLib reads.
+    for value in [nested(63) { ["a": $0, "b": true] }, nested(32) { ["a": $0] }] {
+      let document = DconfDocument(entries: [("k", value)], forms: [:])
+      #expect(document.unwritable.isEmpty)
+      #expect(try read(document.text).entries == [.init(key: "k", value: value)])
+    }
+  }
+
   /// GLib's own text of each, with the types that a reader must know.
   @Test(arguments: [
     "byte 0x05", "int16 -5", "uint16 5", "5", "uint32 5", "int64 5", "uint64 5", "handle 5", "0.5",

@@ -273,6 +273,31 @@ struct ImportRunTests {
     ])
   }
 
+  /// A full store takes a millisecond to refuse a key: 200,000 of them took minutes.
+  @Test func `the store is not asked about keys that do not fit`() async throws {
+    var run = ImportRun()
+    var asked = 0
+    try await run.write(entries(5_000), trial: TrialStore()) { chunk in
+      asked += chunk.count
+      return chunk.map { _ in nil }
+    }
+    #expect(asked == 1_024 && run.imported.count == 1_024 && run.refused.count == 5_000 - 1_024)
+    #expect(run.refused.allSatisfy { $0.code == "quotaExceeded" })
+    #expect(run.refused.first?.key == "k1024")
+  }
+
+  @Test func `a store with hidden writes decides itself`() async throws {
+    var run = ImportRun()
+    var asked = 0
+    try await run.write(entries(2_000), trial: TrialStore()) { chunk in
+      asked += chunk.count
+      return chunk.map { entry in
+        entry.key.count == 2 ? KithError(.quotaExceeded, "full", key: .init(entry.key)) : nil
+      }
+    }
+    #expect(asked == 2_000 && run.refused.count == 10 && run.imported.count == 1_990)
+  }
+
   @Test func `the summary names what was refused`() {
     let summary = ImportSummary(
       file: "a.json", format: .json, imported: 2,

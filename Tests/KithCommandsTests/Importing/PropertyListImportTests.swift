@@ -66,6 +66,8 @@ struct XMLPropertyListTests {
     arguments: [
       ("<string>a &amp; b&#233;<![CDATA[<x>&amp;]]> </string>", "a & bé<x>&amp; "),
       ("<string/>", ""),
+      ("<string>a<![CDATA[\r\nb\rc\n]]>\r\n&#x41;]]&gt;</string>", "a\nb\nc\n\nA]]>"),
+      ("<integer>-0x1f</integer>", -31), ("<integer>+7</integer>", 7), ("<integer>00</integer>", 0),
       ("<string>a\r\nb<!-- no -->c&#13;</string>", "a\nbc\r"), ("<true/>", true),
       ("<false></false>", false), ("<integer> -5 </integer>", -5), ("<integer>0x1F</integer>", 31),
       ("<real>1e3</real>", 1000.0), ("<real>+infinity</real>", .double(.infinity)),
@@ -85,6 +87,14 @@ struct XMLPropertyListTests {
     "<integer>9223372036854775808</integer>", "<integer>1.0</integer>", "<integer></integer>",
     "<date>yesterday</date>", "<date/>", "<string>&#xD83D;</string>", "<string>&#0;</string>",
     "<string>&nbsp;</string>", "<array><integer>x</integer></array>",
+    // Swift's initializers of numbers take a sign.
+    "<integer>0x+5</integer>", "<integer>0x-5</integer>", "<integer>-+5</integer>",
+    "<integer>--5</integer>", "<string>&#x+41;</string>", "<string>&#+5;</string>",
+    "<string>&#x;</string>", "<integer>-0</integer>", "<integer>-0x0</integer>",
+    "<real>nan(1)</real>",
+    // No characters of XML.
+    "<string>a\u{1}b</string>", "<string>&#x1;</string>", "<string><![CDATA[\u{B}]]></string>",
+    "<string>\(String(decoding: [0xFFFE], as: UTF16.self))</string>", "<string>a ]]> b</string>",
   ])
   func `a damaged value is refused, and the others are taken`(text: String) throws {
     let file = try read(text + "<key>other</key><integer>1</integer>")
@@ -191,6 +201,22 @@ struct BinaryPropertyListTests {
       #expect(error?.description.contains("unfolds") == true)
       #expect(throws: ImportError.self) { try PropertyListReader.value(data) }
     }
+  }
+
+  @Test func `another version is not read as the known one`() {
+    var data = list([[0xD1, 1, 2], [0x51, 0x6B], [0x10, 1]])
+    data.replaceSubrange(0..<8, with: Data("bplist16".utf8))
+    let error = #expect(throws: ImportError.self) { try ImportedFile(data) }
+    #expect(error?.description.contains("version") == true)
+  }
+
+  @Test func `a root that is no value is named once`() {
+    let error = #expect(throws: ImportError.self) {
+      try ImportedFile(list([[0xD1, 1, 1], [0x10, 1]]))
+    }
+    #expect(
+      error?.description.contains("is no value (a dictionary has a key that is no string), ")
+        == true)
   }
 
   @Test func `a list that holds itself ends`() {

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Kith
 import KithTerminal
 import KithTestSupport
@@ -285,6 +286,43 @@ struct AdoptionTests {
       #expect(!result.talk.contains("revoke"), "\(result)")
     }
     #expect(try await new.kith("doctor").status == CommandStatus.unhealthy.rawValue)
+  }
+
+  /// Signing in succeeded, and then neither these writes nor signing out were to be had.
+  @Test(arguments: ["secrets", "kith.sqlite"], [false, true])
+  func `nobody signs in to a device that cannot be opened`(file: String, isEmpty: Bool) async throws
+  {
+    let household = try Household()
+    _ = try await household.create("alpha")
+    let new = Newcomer(household, "alpha")
+    try await new.kith("account", "sign-out")
+    try await new.kith("set", "theme", "local")
+    let list = new.directory.appending(path: "accounts.json")
+    let noted = try Data(contentsOf: list)
+    let place = new.directory.appending(path: file)
+    try FileManager.default.removeItem(at: place)
+    if isEmpty {
+      try Data().write(to: place)
+      chmod(place.path, 0o600)
+    }
+    let refused = try await new.kith("account", "sign-in")
+    #expect(refused.status == CommandStatus.failure.rawValue, "\(refused)")
+    #expect(refused.talk.contains(place.path), "\(refused)")
+    #expect(try Data(contentsOf: list) == noted)
+    #expect(try await new.value("theme") == "local")
+    #expect(try await new.kith("account", "list").output.contains("signed out, lacks \(file)"))
+    let doctor = try await new.kith("doctor")
+    #expect(doctor.status == CommandStatus.unhealthy.rawValue)
+    #expect(doctor.output.contains(place.path), "\(doctor)")
+
+    // As an earlier version left it.
+    let text = String(decoding: noted, as: UTF8.self)
+    try text.replacing(#""devices""#, with: #""signedIn" : ".", "devices""#)
+      .write(to: list, atomically: false, encoding: .utf8)
+    #expect(try await new.kith("get", "theme").status == CommandStatus.failure.rawValue)
+    let out = try await new.kith("account", "sign-out")
+    #expect(out.status == 0 && out.talk.contains("not in the account yet"), "\(out)")
+    #expect(try await new.value("theme") == "local")
   }
 
   /// They are the account's that is signed in: nobody leaves it before it has them.

@@ -57,7 +57,11 @@ struct DevicesTests {
     #expect(try await two.client.status().peers.isEmpty)
     let met = try await household.run(two, "devices", "meet", one.address, "--json")
     #expect(met.status == 0 && met.output.contains(one.address), "\(met)")
+    #expect(met.output.contains(#""device""#), "\(met)")
     try await household.awaitMeeting()
+    let known = try await household.run(two, "devices", "addresses", "--json").output
+    #expect(known.split(separator: "\"\(one.address)\"").count == 2, "\(known)")
+    #expect(known.contains(#""device""#), "\(known)")
     for member in household.members { try await household.stop(member) }
     let idle = try await household.run(two, "devices", "meet", one.address)
     #expect(idle.status == CommandStatus.unreachable.rawValue, "\(idle)")
@@ -91,6 +95,19 @@ struct DevicesTests {
       let refused = try await household.run(two, "devices", "meet", wrong)
       #expect(refused.status == CommandStatus.usage.rawValue, "\(wrong): \(refused)")
     }
+  }
+
+  /// No node could start any more.
+  @Test func `a node starts without the default store if there is no room for it`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    try household.openStores(of: member, 256)
+    try await household.start(member)
+    #expect(member.process?.saidSoFar.contains("\"default\" is not made") == true)
+    #expect(try await household.run(member, "set", "--store", "s0", "k", "1").status == 0)
+    let doctor = try await household.run(member, "doctor").output
+    #expect(doctor.contains("keeps at most 256"), "\(doctor)")
+    try await household.stop(member)
   }
 
   @Test func `a new name shows everywhere, and odd references are refused`() async throws {

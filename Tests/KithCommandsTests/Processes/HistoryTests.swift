@@ -108,6 +108,7 @@ struct UndoTests {
       #expect(removed.status == 0 && removed.output == "\(key) removed\n", "\(removed)")
       #expect(try await household.run(member, "get", key).status == 2)
     }
+    #expect(try await household.run(member, "history", "--limit", "0").talk.isEmpty)
     let limited = try await household.run(member, "history", "--limit", "1").output
     #expect(limited.split(separator: "\n").count == 2, "\(limited)")
   }

@@ -58,12 +58,39 @@ struct StandardFilesTests {
     #expect(result.status == 0 && result.output.hasSuffix("one\nthree\ntwo\n"), "\(result)")
     for command in ["import /dev/zero", "import - </dev/zero", "set key - </dev/zero"] {
       let result = try await shell("$KITH \(command)", in: household.root)
-      #expect(result.status == CommandStatus.refused.rawValue)
+      #expect(result.status == CommandStatus.failure.rawValue)
       #expect(result.talk.contains("has more than 64.0 MiB"), "\(result)")
     }
     let closed = try await shell("$KITH set key - <&-", in: household.root)
     #expect(closed.status == CommandStatus.failure.rawValue)
     #expect(closed.talk == "kith: standard input: it is closed; pipe something in\n")
+  }
+
+  /// It ended the node without a word.
+  @Test func `a node goes on if nobody reads its log`() async throws {
+    let household = try Household()
+    _ = try await household.create("a")
+    let result = try await shell(
+      """
+      exec 3< <(
+        $KITH run --listen 127.0.0.1 --port 0 --no-discovery 2>&1 >/dev/null & echo $! >id
+        wait $!; echo $? >status
+      )
+      head -n 1 <&3; exec 3<&-
+      $KITH set theme dark; kill $(cat id)
+      for i in $(seq 300); do test -s status && break; sleep 0.1; done; cat status
+      """, in: household.root)
+    #expect(result.output.contains("ready") && result.output.hasSuffix("\n0\n"), "\(result)")
+  }
+
+  @Test func `a directory whose tilde the shell left is refused`() async throws {
+    let household = try Household()
+    for command in ["KITH_DIRECTORY='~/x' $KITH set k 1", "$KITH set k 1 --directory='~/x'"] {
+      let result = try await shell(command, in: household.root)
+      #expect(result.status == CommandStatus.usage.rawValue, "\(result)")
+      #expect(result.talk.contains("begins with ~"), "\(result)")
+    }
+    #expect(try await shell("ls -A | grep -c '~'", in: household.root).output == "0\n")
   }
 
   @Test func `reading begins no store`() async throws {

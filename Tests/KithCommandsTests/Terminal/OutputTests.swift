@@ -58,7 +58,7 @@ struct ServiceLogTests {
   @Test(arguments: [
     (#"x" level=error device="alpha"#, #""x\" level=error device=\"alpha""#),
     (#"x\"#, #""x\\""#), (#"x\" y="z"#, #""x\\\" y=\"z""#), ("x=y", #""x=y""#),
-    ("x\u{3000}level=error", "\"x\u{3000}level=error\""), ("x\u{1B}[2J", #"x\u{1b}[2J"#),
+    ("x\u{3000}level=error", "\"x\\u{3000}level=error\""), ("x\u{1B}[2J", #"x\u{1b}[2J"#),
   ])
   func `no name makes another field`(name: String, field: String) {
     #expect(ServiceLog.line(.notice, "said", ["by": name], at: nil) == "<5>said by=\(field)")

@@ -90,11 +90,16 @@ struct ValueJSONTests {
       "1 2", "1e999", "1e-400", "-0.001e-330", "// x\n1", #"{"$data":"===="}"#,
       #"{"$data":"AAEC="}"#,
       #"{"$data":"AB=="}"#, #"{"$data":"AAB="}"#, #"{"$data":"AA EC"}"#, #"{"$date":1e-400}"#,
-      #"{"$date":"soon"}"#, #"{"$date":5}"#,
+      #"{"$date":"soon"}"#, #"{"$date":5}"#, "-0", "[-0]", #"{"$double":"0x+000000000000001"}"#,
+      #"{"$double":"0x-000000000000001"}"#,
       String(repeating: "[", count: 100_000),
     ] {
       #expect(throws: (any Error).self, "\(bad.prefix(20))") { try ValueJSON.value(bad) }
     }
+    let long = #expect(throws: NotAValue.self) {
+      try ValueJSON.value("1" + String(repeating: "0", count: 5_000) + ".0")
+    }
+    #expect(long?.description.count ?? .max < 100)
     let error = #expect(throws: JSONSyntaxError.self) { try ValueJSON.value("{\n  \"a\" 1}") }
     #expect(error?.description == "line 2, column 7: expected : after the key")
   }
@@ -156,7 +161,7 @@ struct ValueTextTests {
     (.date, "2026-02-30"), (.date, "1900-02-29"), (.date, "2026-13-01"), (.date, "2026-00-01"),
     (.date, "0000-01-01"), (.date, "2026-01-01T24:00"), (.date, "tomorrow"), (.data, "0x0"),
     (.data, "???"), (.data, "===="), (.data, "AB=="), (.data, "AAEC="), (.double, "1e-400"),
-    (.double, "0xAp-2000"),
+    (.double, "0xAp-2000"), (.double, "nan(1)"),
     (.json, "{"),
     (.plist, "no"),
   ])
