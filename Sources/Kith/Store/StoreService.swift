@@ -107,7 +107,9 @@ extension Engine: StoreService {
   }
 
   var loss: WriteLoss? {
-    state.withLock { $0.shell.loss }.map { WriteLoss(number: $0.number, error: KithError($0.error)) }
+    state.withLock { $0.shell.loss }.map {
+      WriteLoss(number: $0.number, error: KithError($0.error))
+    }
   }
 
   func adopt(
