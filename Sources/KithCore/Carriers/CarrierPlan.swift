@@ -58,14 +58,14 @@ struct CarrierPlan {
   /// digest, and no object from nothing that was seen later, or put since, has both of this device.
   ///
   /// One that was seen earlier does not count: the author of the odd object had it, and still has
-  /// another state.
+  /// another state. A device that refuses an author has another state for good, as others may.
   private static func odd(
     _ objects: [CarrierObjects.Counted], _ reader: CarrierReader
   ) -> Set<StoreIdentifier> {
     var (odd, matching): ([StoreIdentifier: UInt64], [StoreIdentifier: UInt64]) = ([:], [:])
     for object in objects {
       for part in object.parts {
-        if reader.isOdd(part) {
+        if reader.isOdd(part), reader.stores[part.store]?.refused.isEmpty == true {
           odd[part.store] = max(odd[part.store] ?? 0, object.seenSince)
         } else if part.isFromNothing, reader.stores[part.store]?.matches(part) == true {
           matching[part.store] = max(matching[part.store] ?? 0, object.seenSince)

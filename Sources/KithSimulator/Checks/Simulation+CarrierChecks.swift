@@ -68,13 +68,14 @@ extension Simulation {
         + words)
   }
 
-  /// Nil where ``checkDeleted(_:by:on:)`` would prove nothing: an hour of a clock that steps is none.
+  /// Nil where ``checkDeleted(_:by:on:)`` would prove nothing: an hour of a clock that steps is none,
+  /// and a liar's object may say that it brings what it does not.
   func coverageBeforeDeletion(
     by device: SimulatedDevice, on carrier: CarrierNumber
   ) -> [StoreIdentifier: [ChainID: UInt64]]? {
-    guard faults.isDisjoint(with: [.clockStep, .farClock]), isSound(carrier, for: device) else {
-      return nil
-    }
+    guard faults.isDisjoint(with: [.clockStep, .farClock]),
+      !devices.contains(where: \.isTraitor), isSound(carrier, for: device)
+    else { return nil }
     return coverage(of: carrier, for: device)
   }
 

@@ -37,17 +37,10 @@ struct ObservationTests {
 
   @Test func `of many changes a slow consumer gets the last, and none before it`() async throws {
     let store = try EngineFixture().store
-    let tuples = store.values(for: .count, .name)
+    var tuples = store.values(for: .count, .name).makeAsyncIterator()
+    #expect(try #require(await tuples.next()).0 == 0)
     for number in 1...500 { try store.set(number, for: .count) }
-    var last = 0
-    var elements = 0
-    for await (count, _) in tuples {
-      #expect(count >= last)
-      last = count
-      elements += 1
-      if count == 500 { break }
-    }
-    #expect(elements == 2, "the first, and the newest")
+    #expect(try #require(await tuples.next()).0 == 500)
   }
 
   @Test func cancellingEndsEverySequence() async throws {
