@@ -220,7 +220,11 @@ final class RawClient: Sendable {
   }
 
   func close() async throws {
-    try await channelBox.withLock { $0 }?.close()
+    do {
+      try await channelBox.withLock { $0 }?.close()
+    } catch ChannelError.alreadyClosed {
+      // The other side was faster.
+    }
   }
 }
 
