@@ -19,8 +19,8 @@
     }
 
     /// Notifications as an asynchronous sequence; see `notifications(named:object:)`.
+    // Unchecked: the object is only compared.
     public struct Notifications: AsyncSequence, @unchecked Sendable {
-      // Unchecked: the object is only compared.
       /// The maximum number of waiting notifications; beyond it the oldest are dropped.
       static let bufferLimit = 1_024
 

@@ -89,9 +89,9 @@ extension Simulation {
     return carriers[carrier].spoiltAt.map { $0 + 3_900_000_000 <= now } ?? true
   }
 
-  /// What a device that has nothing would cover; nil if an object put after the last listing tells of
-  /// a revocation. Then the revoked device's objects count no more, until another puts their content
-  /// again.
+  /// Returns the coverage of a new device after it read the carrier; nil if an object put after the
+  /// last listing tells of a revocation. Then the revoked device's objects count no more, until
+  /// another puts their content again.
   private func coverage(
     of carrier: CarrierNumber, for device: SimulatedDevice
   ) -> [StoreIdentifier: [ChainID: UInt64]]? {

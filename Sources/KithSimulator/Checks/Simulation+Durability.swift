@@ -142,7 +142,7 @@ extension Simulation {
     device.lost = (device.disk, lost, device.clock.instant(at: now).wallMilliseconds)
   }
 
-  /// What is stamped after a start is later than what was sent early and lost, unless the host's
+  /// A start continues after the clocks of change sets that were sent early and lost, unless the host's
   /// clock went back meanwhile.
   func checkLost(_ device: SimulatedDevice) throws(Violation) {
     guard let (disk, clock, wall) = device.lost.take(), disk === device.disk,

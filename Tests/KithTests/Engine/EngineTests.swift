@@ -190,7 +190,7 @@ struct EngineTests {
     try fixture.store.flush()
     try fixture.store.set(2, forKey: "a")
     try fixture.store.flush()
-    // Who awaits a write hears of it there.
+    // The caller that awaits a write gets its error, so flush has none.
     fixture.storage.failNextCommit(.diskFull)
     await #expect(throws: KithError.self) {
       try await fixture.store.commit { $0.set(3, forKey: "a") }
