@@ -18,8 +18,8 @@
       Notifications(center: self, name: name, object: object)
     }
 
-    /// Notifications as an asynchronous sequence; see `notifications(named:object:)`.
     // Unchecked: the object is only compared.
+    /// Notifications as an asynchronous sequence; see `notifications(named:object:)`.
     public struct Notifications: AsyncSequence, @unchecked Sendable {
       /// The maximum number of waiting notifications; beyond it the oldest are dropped.
       static let bufferLimit = 1_024
