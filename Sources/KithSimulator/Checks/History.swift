@@ -16,8 +16,8 @@ struct History {
     var isDurable = false
     /// Whether its device's directory was given up: perhaps no other device had it.
     var isAtRisk = false
-    /// Keys of which later writes of its device replaced its drafts.
-    var replaced: Set<Key> = []
+    /// The later writes of its device that replaced its drafts.
+    var replacements: [Key: WriteID] = [:]
 
     /// Whether a refusal has one of its values, which no other write has: the draft may have been
     /// stamped again as it was refused.
@@ -37,7 +37,7 @@ struct History {
   /// Notes that an accepted write replaces its device's drafts of the same keys. Returns why, if it
   /// replaces others too (`Docs/Protocol/drafts.md`).
   mutating func replaceDrafts(
-    by draft: LocalWrite, on device: DeviceNumber, in store: StoreIdentifier,
+    by id: WriteID, _ draft: LocalWrite, on device: DeviceNumber, in store: StoreIdentifier,
     from before: StoreInspection, to after: StoreInspection
   ) -> String? {
     let written = Set(draft.operations.map { Key($0.key) })
@@ -47,19 +47,19 @@ struct History {
       guard kept == rest else {
         return "device \(device) forgot a draft at \(old.clock) that no write replaced"
       }
-      for id in order where rest.count < old.operations.count {
-        guard let write = writes[id], write.device == device, write.store == store,
+      for earlier in order where rest.count < old.operations.count {
+        guard let write = writes[earlier], write.device == device, write.store == store,
           write.clock == old.clock || write.copied.contains(old.clock)
         else { continue }
-        let gone = old.operations.filter { !rest.contains($0) && write.operations.contains($0) }
-        writes[id]?.replaced.formUnion(gone.map { Key($0.key) })
+        for gone in old.operations where !rest.contains(gone) && write.operations.contains(gone) {
+          writes[earlier]?.replacements[Key(gone.key)] = id
+        }
       }
     }
     return nil
   }
 
-  /// A device stamped drafts again; `pairs` are in order. A write that one of these drafts replaced
-  /// follows the first later one.
+  /// A device stamped drafts again.
   mutating func restamp(
     on device: DeviceNumber, author: DeviceID, in store: StoreIdentifier,
     _ pairs: [(old: HybridTime, new: HybridTime)]
@@ -70,10 +70,7 @@ struct History {
         let clock = write.clock
       else { continue }
       for given in [clock] + write.copied {
-        let new =
-          moved.first { $0.old == given }?.new
-          ?? (!write.replaced.isEmpty ? moved.first { $0.old > given && $0.new < given }?.new : nil)
-        guard let new else { continue }
+        guard let new = moved.first(where: { $0.old == given })?.new else { continue }
         // A copy only gave the write one more possible stamp: its directory may be given up
         // unheard.
         if write.device == device, given == clock {
@@ -110,8 +107,9 @@ struct History {
   /// - It is its key's newest entry, shown or hidden.
   /// - A later stamp superseded it. Removals are forgotten under a limit: then `isForgotten` says
   ///   whether one did.
-  /// - Its program was told that it, or a write that replaced it, was refused.
+  /// - Its program was told that it was refused.
   /// - Its directory was given up, and it is not certainly covered.
+  /// - A later write replaced it as a draft, and that one is not lost.
   func loss(
     in states: [StoreIdentifier: [StoreInspection]],
     seenRefusals: (DeviceNumber, StoreIdentifier) -> [Refusal],
@@ -133,25 +131,25 @@ struct History {
         if let newest, newest.isRemoval, operation.value == nil { continue }
         // Whether a removed key returned is for the merge to say.
         if isForgotten != nil, operation.value == nil { continue }
-        let isAccounted = ([clock] + write.copied).contains { clock in
-          let stamp = Stamp(clock: clock, device: write.author)
-          // A copy of the directory may have given the stamp to another write.
-          if let isForgotten {
-            if isForgotten(stamp, key, write.store) { return true }
-            // A removal with the write's own stamp may only repeat one that was forgotten.
-            if let newest, newest.stamp > stamp || newest.stamp == stamp && !newest.isRemoval {
+        let isAccounted = replacing(write, of: key).contains { write, operation in
+          ([write.clock].compactMap(\.self) + write.copied).contains { clock in
+            let stamp = Stamp(clock: clock, device: write.author)
+            // A copy of the directory may have given the stamp to another write.
+            if let isForgotten {
+              if isForgotten(stamp, key, write.store) { return true }
+              // A removal with the write's own stamp may only repeat one that was forgotten.
+              if let newest, newest.stamp > stamp || newest.stamp == stamp && !newest.isRemoval {
+                return true
+              }
+            } else if let newest, newest.stamp >= stamp {
               return true
             }
-          } else if let newest, newest.stamp >= stamp {
-            return true
+            let isReported = refusals.contains { refusal in
+              (refusal.clock == clock || write.isNamed(by: refusal))
+                && refusal.operations.contains(operation)
+            }
+            return isReported || write.isAtRisk && !isCovered(stamp, operation, write.store)
           }
-          let isReported = refusals.contains { refusal in
-            (refusal.clock == clock || write.isNamed(by: refusal))
-              && refusal.operations.contains(operation)
-              || write.replaced.contains(key) && refusal.clock >= clock
-                && refusal.operations.contains { Key($0.key) == key }
-          }
-          return isReported || write.isAtRisk && !isCovered(stamp, operation, write.store)
         }
         if isAccounted { continue }
         return "device \(write.device)'s write \(id.rawValue) of \(operation.key) at \(clock) is "
@@ -160,5 +158,19 @@ struct History {
       }
     }
     return nil
+  }
+
+  /// A write, and those that replaced it as a draft one after another, with what each did to the
+  /// key.
+  private func replacing(_ write: Write, of key: Key) -> [(Write, Operation)] {
+    var found: [(Write, Operation)] = []
+    var next: Write? = write
+    while let write = next {
+      if let operation = write.operations.first(where: { Key($0.key) == key }) {
+        found.append((write, operation))
+      }
+      next = write.replacements[key].flatMap { writes[$0] }
+    }
+    return found
   }
 }

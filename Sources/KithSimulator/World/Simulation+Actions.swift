@@ -125,7 +125,7 @@ extension Simulation {
     let draft = after.drafts.first { !known.contains($0.clock) }
     if let draft,
       let loss = history.replaceDrafts(
-        by: draft, on: device.number, in: store, from: before, to: after)
+        by: id, draft, on: device.number, in: store, from: before, to: after)
     {
       throw Violation(.nothingLost, loss)
     }

@@ -180,18 +180,20 @@ extension Simulation {
     }
     let isFirst = device.adopted.insert(store).inserted
     let writes = device.local[store] ?? []
-    for (index, write) in writes.enumerated() where isFirst {
+    var replacements: [Key: WriteID] = [:]
+    // The last first: it may replace what is before it.
+    for (index, write) in writes.enumerated().reversed() where isFirst {
       tally.count("writes adopted")
-      let id = WriteID(rawValue: nextWrite)
-      nextWrite += 1
+      let id = WriteID(rawValue: nextWrite + UInt64(index))
       var known = History.Write(
         device: device.number, author: device.keys.id, store: store,
         clock: write.clock.adoptedReading, operations: write.operations)
-      let later = writes[(index + 1)...].flatMap(\.operations).map { Key($0.key) }
-      known.replaced = Set(write.operations.map { Key($0.key) }).intersection(later)
+      known.replacements = replacements
       history.accept(id, known)
       history.makeDurable(id)
+      for operation in write.operations { replacements[Key(operation.key)] = id }
     }
+    if isFirst { nextWrite += UInt64(writes.count) }
     queue.add(
       .emptyLocal(device.number, life: device.life, store),
       at: now + UInt64.random(in: 0...200_000, using: &nemesisChance))
