@@ -82,6 +82,14 @@ extension Replica {
     policy.capacityWithKeys(factor: Limits.historyFactor)
   }
 
+  /// Whether this device knows of an object, and did not take it in or find it unreadable.
+  package func isUnread(_ name: ObjectName, on carrier: CarrierID) -> Bool {
+    switch carriers[carrier]?.objects[name]?.state {
+    case .unread, .foreign: true
+    case .applied, .unreadable, nil: false
+    }
+  }
+
   /// Whether this device got an object, and could not open it.
   package func couldNotOpen(_ name: ObjectName, on carrier: CarrierID) -> Bool {
     if case .unreadable = carriers[carrier]?.objects[name]?.state { true } else { false }

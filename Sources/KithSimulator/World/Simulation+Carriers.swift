@@ -88,7 +88,12 @@ extension Simulation {
       try checkPut(sealed, as: object.name, by: device, on: carrier)
       pending[object.name] = sealed
       if device.lie != nil { lie(like: object, by: device, on: carrier) }
-    case .list, .get, .delete: break
+    case .delete(let names):
+      if let name = names.first(where: { device.replica?.isUnread($0, on: id) == true }) {
+        throw Violation(
+          .convergence, "\(device.name) deletes the object \(name), which it did not take in")
+      }
+    case .list, .get: break
     }
     queue.add(
       .carry(device.number, life: device.life, carrier, number: number, order),
