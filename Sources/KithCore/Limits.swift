@@ -34,7 +34,7 @@ package enum Limits {
   /// cost one.
   static let earlyIncarnations = 8
   /// How far ahead of the host's clock the publishing clock of a change set sent early may be.
-  static let earlyMilliseconds: UInt64 = 2_000
+  package static let earlyMilliseconds: UInt64 = 2_000
   /// Of one device in a store: above ``incarnations``, because copies of a directory that never met
   /// count their own.
   static let chainsPerDevice = 64

@@ -57,6 +57,9 @@ struct Carrier: Sendable {
   var isStopping = false
   /// Whether something was taken in or put in this turn.
   var hasNews = false
+  /// The pieces of objects that were not put, until they are deleted. Only this process knows that
+  /// no object names them.
+  private var loosePieces: Set<ObjectName> = []
   /// Whether the last turn failed to delete. Then the next puts first.
   private var deletesLast = false
   /// Earliest time of an upload that holds only words or digests, in monotonic milliseconds.
@@ -289,7 +292,8 @@ struct Carrier: Sendable {
   }
 
   private mutating func nextDeletions(_ reader: CarrierReader, isLast: Bool) -> [ObjectName] {
-    let names = objects.deletable(by: reader, waiting.values.map(\.body))
+    let bodies = waiting.values.map(\.body)
+    let names = objects.deletable(by: reader, bodies, loose: loosePieces)
     if !names.isEmpty { phase = .deleting(names, isLast: isLast) }
     return names
   }
@@ -298,6 +302,7 @@ struct Carrier: Sendable {
   mutating func deleted() -> Bool? {
     guard case .deleting(let names, let isLast) = phase else { return nil }
     for name in names { objects[name] = nil }
+    loosePieces.subtract(names)
     deletesLast = false
     return isLast
   }
@@ -353,6 +358,7 @@ struct Carrier: Sendable {
   /// `since` is when the first carrier was attached; `hasDrafts`: some wait to be published.
   mutating func end(_ reader: CarrierReader, hasDrafts: Bool, since: UInt64?) {
     heldSince = holds(reader.stores.keys, in: reader) ? heldSince ?? listedMilliseconds : nil
+    noteLoosePieces()
     phase = .idle
     if schedule?.isAsked == false { isAsked = false }
     schedule?.end(isNews: hasNews, at: reader.now.monotonicMilliseconds)
@@ -365,6 +371,10 @@ struct Carrier: Sendable {
     if hasDrafts, publishes > reader.now.monotonicMilliseconds { schedule?.plan(at: publishes) }
   }
 
+  private mutating func noteLoosePieces() {
+    if case .putting(let deposit) = phase { loosePieces.formUnion(deposit.loosePieces) }
+  }
+
   /// Whether the last listing showed all that this device covers of some stores.
   func holds(_ stores: some Sequence<StoreIdentifier>, in reader: CarrierReader) -> Bool {
     guard listedMilliseconds != nil else { return false }
@@ -374,6 +384,7 @@ struct Carrier: Sendable {
 
   mutating func fail(retryAfter: UInt64?, at now: UInt64) {
     if case .deleting = phase { deletesLast = true }
+    noteLoosePieces()
     phase = .idle
     boundWaiting()
     hasNews = false

@@ -167,11 +167,14 @@ struct CarrierObjects: Sendable {
   // MARK: Deleting
 
   /// The objects to delete: the last listing showed them, and they did not open for an hour, or
-  /// nobody needs them. `waiting`: objects that were read and wait.
+  /// nobody needs them. `waiting`: objects that were read and wait; `loose`: pieces that this process
+  /// put, and did not put the rest of.
   ///
   /// Other objects contain everything that each returned one contains, so a reader lacks nothing
   /// without it (`Docs/Decisions/carriers.md`, "Deleting").
-  func deletable(by reader: CarrierReader, _ waiting: [ObjectBody]) -> [ObjectName] {
+  func deletable(
+    by reader: CarrierReader, _ waiting: [ObjectBody], loose: Set<ObjectName> = []
+  ) -> [ObjectName] {
     let now = reader.now.wallMilliseconds
     var names: [ObjectName] = []
     var candidates: [(rank: ObjectBody.Rank, body: ObjectBody)] = []
@@ -185,7 +188,9 @@ struct CarrierObjects: Sendable {
         if Self.isPast(Limits.carrierHourMilliseconds, seen, now) { names.append(name) }
       case .applied(let body, _) where body.isPiece:
         let isOld = Self.isPast(Limits.carrierDayMilliseconds, seen, now)
-        if !needed.contains(name), isOld || body.author == reader.device { names.append(name) }
+        // Without that, the object that names it may only not have been read yet: it is of this
+        // device before its directory was restored, or of a copy.
+        if !needed.contains(name), isOld || loose.contains(name) { names.append(name) }
       case .applied(let body, _): candidates.append((body.rank(name), body))
       case .unread, .foreign: break
       }

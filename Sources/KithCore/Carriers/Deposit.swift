@@ -158,6 +158,9 @@ struct Deposit: Sendable {
     }
   }
 
+  /// The pieces that no object names if the rest is not put.
+  var loosePieces: [ObjectName] { pieces + (underWay?.body.pieces ?? []) }
+
   /// The object under way was put: returns the note of it. Nil if none of that name was under way.
   mutating func stored(_ name: ObjectName, bytes: Int) -> KnownObject? {
     guard let (expected, body) = underWay, expected == name else { return nil }

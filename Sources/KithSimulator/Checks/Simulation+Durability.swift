@@ -125,21 +125,24 @@ extension Simulation {
     }
   }
 
-  /// Notes the latest clock of what peers have and the disk is about to lose.
+  /// Notes the latest clock of what peers have and the disk is about to lose. A later clock than early
+  /// sending allows was sent before the host's clock was set back.
   func noteLost(on device: SimulatedDevice) {
     let (durable, written) = (device.disk.durable, device.disk.written)
+    let wall = device.clock.instant(at: now).wallMilliseconds
     var lost = HybridTime.zero
     for (store, kept) in written.stores {
       for (reference, changeSet) in kept.changeSets where reference.device == device.keys.id {
         let given = device.given[store]?[reference.chain]?[reference.sequence]
         guard given == reference.digest, durable.stores[store]?.changeSets[reference] == nil,
-          let header = try? ChangeSetHeader(decoding: changeSet.header)
+          let header = try? ChangeSetHeader(decoding: changeSet.header),
+          header.clock.milliseconds <= wall + Limits.earlyMilliseconds
         else { continue }
         lost = max(lost, header.clock)
       }
     }
     guard lost > .zero else { return }
-    device.lost = (device.disk, lost, device.clock.instant(at: now).wallMilliseconds)
+    device.lost = (device.disk, lost, wall)
   }
 
   /// A start continues after the clocks of change sets that were sent early and lost, unless the host's

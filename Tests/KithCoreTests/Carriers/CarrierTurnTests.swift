@@ -97,6 +97,27 @@ struct CarrierTurnTests {
     #expect(world.devices[1].replica.view(of: TestWorld.store).count == 8)
   }
 
+  /// A full carrier would stay full.
+  @Test func `the pieces of an object that could not be put go at the next turn`() throws {
+    let world = try TestWorld(devices: 1, seed: 6)
+    world.devices[0].replica.pieceBytes = 1_000
+    for number in 0..<8 { world.write([try write("key \(number)", of: 400)], on: 0) }
+    world.perform(.carrier(one, .attached(shortestMilliseconds: 5_000)), on: 0)
+    world.perform(.carrier(one, .asked), on: 0)
+    world.orders = []
+    world.perform(.carrier(one, .listed([:])), on: 0)
+    guard case .put(let piece)? = world.orders.last?.order else { throw BrokenFixture() }
+    #expect(piece.body.isPiece)
+    world.perform(.carrier(one, .stored(piece.name, bytes: 5_000)), on: 0)
+    world.perform(.carrier(one, .failed(retryAfterMilliseconds: nil)), on: 0)
+    world.now.monotonicMilliseconds += 3_600_000
+    world.perform(.carrier(one, .asked), on: 0)
+    world.orders = []
+    world.perform(.carrier(one, .listed([piece.name: 5_000])), on: 0)
+    guard case .delete(let names)? = world.orders.last?.order else { throw BrokenFixture() }
+    #expect(names == [piece.name])
+  }
+
   /// Servers refuse more by default, and would for ever.
   @Test func `a full store that was written at once goes in objects below 1,000,000 bytes`() throws
   {
