@@ -5,8 +5,8 @@ package enum Effect: Sendable {
   /// Make the mutations durable, together.
   case persist([Mutation])
   case send(SessionID, [UInt8])
-  /// The same, of change sets: it may go once the commit before it is written, though not synced
-  /// (``Round/pushes``).
+  /// Send a message with change sets. It may go once the commit before it is written, though not
+  /// synced (``Round/earlySends``).
   case push(SessionID, [UInt8])
   /// Do something on a carrier, after all earlier effects.
   case carrier(CarrierID, CarrierOrder)

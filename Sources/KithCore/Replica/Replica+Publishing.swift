@@ -42,7 +42,7 @@ extension Replica {
       keyring.current != nil, roster.isMember(keys.id),
       onCarrier || links.values.contains(where: { $0.allowsPublishing(identifier) })
     else { return false }
-    return !isBarren
+    return !hasNoIncarnations
   }
 
   /// Returns the batch for peers.

@@ -49,8 +49,8 @@ extension Replica {
     return holders
   }
 
-  /// How many change sets this device covers that the other is not known to cover. Stores of which
-  /// nothing was heard are left out.
+  /// How many change sets this device covers that the other is not known to cover. Stores whose
+  /// coverage the other never sent are left out.
   ///
   /// - Complexity: O(*c*) in the chains.
   package func behind(_ device: DeviceID) -> [StoreIdentifier: UInt64] {
@@ -76,16 +76,16 @@ extension Replica {
     contacts.meetings[device]?.handshake?.clockOffsetMilliseconds
   }
 
-  /// In milliseconds since 1970; nil if not heard since the start.
+  /// When the device was last seen, in milliseconds since 1970; nil if not since the start.
   package func lastSeenMilliseconds(of device: DeviceID) -> UInt64? {
     contacts.meetings[device]?.lastSeenMilliseconds
   }
 
-  /// Whether anything was heard of a device since it became a member. If not, it may have died
-  /// while it joined.
+  /// Whether a device was seen since it became a member: in a session, at an address or as an
+  /// author. If not, it may have died while it joined.
   ///
   /// - Complexity: O(*c*) in the chains.
-  package func wasHeard(_ device: DeviceID) -> Bool {
+  package func wasSeen(_ device: DeviceID) -> Bool {
     device == keys.id || contacts.meetings[device] != nil
       || contacts.addresses[device]?.isEmpty == false
       || stores.values.contains { store in
@@ -116,7 +116,7 @@ extension Replica {
     let ownBytes = stores.values.reduce(0) { $0 + $1.log.weights[keys.id] }
     status.stores = stores.keys.sorted().compactMap { storeStatus($0, ownBytes: ownBytes) }
     status.isRevoked = isRevoked
-    status.isBarren = isBarren
+    status.hasNoIncarnations = hasNoIncarnations
     status.keepsHistory = keepsHistory
     status.clock = clockStatus
     status.counters = counters
@@ -151,7 +151,7 @@ extension Replica {
       NodeStatus.Revocation(revokers: $0.by, milliseconds: $0.issued.asSigned)
     }
     device.lastSeenMilliseconds = lastSeenMilliseconds(of: id)
-    device.wasSeen = wasHeard(id)
+    device.wasSeen = wasSeen(id)
     device.addresses = contacts.addresses[id] ?? []
     if device.isThisDevice {
       device.software = Software.version
@@ -205,9 +205,9 @@ extension Replica {
     return roster.sortedMembers.map(\.device).filter { device in
       if unseen.contains(device) { return true }
       guard device != keys.id, (waiting + locations.count) * 2 >= removalLimit else { return false }
-      let wasHeard = coverage.lacking([:], of: store.identifier, device) != nil
+      let isKnown = coverage.lacking([:], of: store.identifier, device) != nil
       let covered = coverage.covered(by: device, of: store.identifier)
-      let lacking = wasHeard ? locations.count { $0.sequence > covered[$0.chain] ?? 0 } : 0
+      let lacking = isKnown ? locations.count { $0.sequence > covered[$0.chain] ?? 0 } : 0
       return (waiting + lacking) * 2 >= removalLimit
     }
   }

@@ -227,7 +227,7 @@ package struct Replica: Sendable {
   }
 
   /// Whether this device has used up its incarnations, and publishes no more.
-  package var isBarren: Bool { incarnations.areSpent(usedIncarnations) }
+  package var hasNoIncarnations: Bool { incarnations.areSpent(usedIncarnations) }
 
   /// - Complexity: O(*s*) in the stores.
   var usedIncarnations: Set<Incarnation> {

@@ -63,7 +63,7 @@ extension Replica {
   /// Carries over revoked devices' entries that nobody has carried over yet, and drops those
   /// devices' change sets in the same commit.
   mutating func carryOverFromRevoked() {
-    let mayPublish = roster.isMember(keys.id) && !isBarren
+    let mayPublish = roster.isMember(keys.id) && !hasNoIncarnations
     for identifier in stores.keys.sorted() where stores[identifier]?.log.holdsWithheld == true {
       let sealer = mayPublish ? sealer(for: identifier) : nil
       let mutations = stores[identifier]?.carryOver(

@@ -77,8 +77,8 @@ package struct Shell: Sendable {
     case recovered
   }
 
-  /// The result of queueing a mark.
-  package enum Marked: Sendable {
+  /// The result of queueing a barrier.
+  package enum Barrier: Sendable {
     /// Everything is durable already.
     case nothingWaits
     /// It is settled like a write, after all earlier inputs.
@@ -255,9 +255,9 @@ package struct Shell: Sendable {
     return result
   }
 
-  /// Queues an empty write, which is settled after all earlier inputs. Its success says nothing of
-  /// writes that ``loss`` counts.
-  package mutating func mark(_ write: WriteID) -> Marked {
+  /// Queues a barrier: an empty write, which is settled after all earlier inputs. Its success says
+  /// nothing of writes that ``loss`` counts.
+  package mutating func queueBarrier(_ write: WriteID) -> Barrier {
     if let problem = health.problem { return .refused(problem) }
     coalescesUntil = nil
     guard isBusy || hasWork else { return .nothingWaits }

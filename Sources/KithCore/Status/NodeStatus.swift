@@ -41,7 +41,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   /// It reads the data that it has, and writes nothing.
   public var isRevoked = false
   /// Whether this device has used up its incarnations and publishes no more.
-  package var isBarren = false
+  package var hasNoIncarnations = false
   /// Whether this device keeps what keys showed before.
   package var keepsHistory = true
   /// The time in use, and the clocks of other devices.
