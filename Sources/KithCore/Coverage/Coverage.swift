@@ -46,7 +46,7 @@ struct Coverage {
   struct Own {
     let extent: Extent
     let digest: Digest128
-    /// Of the chains that published last.
+    /// The vector's entries of the chains that published last.
     let latest: [ChangeSetLog.Published]
   }
 
@@ -60,7 +60,7 @@ struct Coverage {
   let keys: DeviceKeys
   /// This process.
   let process: UInt64
-  /// By their short names. Of two with one name only the smaller counts.
+  /// The members by their short names. Of two with one name only the smaller counts.
   var members: [UInt64: DeviceID] = [:]
   var words: [DeviceID: Word] = [:]
   var known: [DeviceID: Known] = [:]
@@ -220,8 +220,8 @@ struct Coverage {
       members.values.filter { $0 != device && known[$0]?.stores[store]?.isBelow == true })
   }
 
-  /// How many of these change sets the device is not known to cover; nil if nothing was heard of it. At
-  /// least one while it is below the horizon.
+  /// How many of these change sets the device is not known to cover; nil if its coverage is not
+  /// known. At least one while it is below the horizon.
   func lacking(
     _ vector: [ChainID: UInt64], of store: StoreIdentifier, _ device: DeviceID
   ) -> UInt64? {

@@ -114,6 +114,7 @@ extension Replica {
 
   // MARK: Removals
 
+  /// Forgets removals above the limit; ``StoreReplica`` has the rule.
   mutating func pruneRemovals(of identifier: StoreIdentifier) -> [Mutation] {
     guard stores[identifier]?.hasExcessRemovals(removalLimit) == true else { return [] }
     return stores[identifier]?.pruneRemovals(

@@ -193,9 +193,9 @@ extension Replica {
 }
 
 extension Replica {
-  /// The members that were not known to cover a forgotten removal, or lack half of as many as a store
-  /// keeps. Nobody has those that wait to be published; a device of which nothing was heard since the
-  /// start may have all others.
+  /// The members that were not known to cover a forgotten removal, or lack half of as many as a
+  /// store keeps. Nobody has those that wait to be published; a device whose coverage is not known
+  /// may have all others.
   fileprivate func removalsUnseen(in store: StoreReplica) -> [DeviceID] {
     let unseen = store.horizon.unseen
     let waiting = store.state.drafted.values.count(where: \.entry.isRemoval)

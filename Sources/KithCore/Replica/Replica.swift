@@ -17,9 +17,9 @@ package struct Replica: Sendable {
   var keepsHistory = true
 
   var stores: [StoreIdentifier: StoreReplica] = [:]
-  /// Bytes of an answer after which the rest waits; less only in tests of pieces.
+  /// The bytes of an answer after which the rest waits; less only in tests of pieces.
   package var pieceBytes = Limits.pieceBytes
-  /// Removals kept of a store; less only in simulations.
+  /// How many removals are kept of a store; less only in simulations.
   package var removalLimit = Limits.removals
   /// The bytes of a carrier's object of level 0; less only in simulations.
   package var levelBytes = Limits.smallestObjectBytes
@@ -29,7 +29,7 @@ package struct Replica: Sendable {
   var storesLeftOut: [DeviceID: StoresLeftOut] = [:]
   var coverage: Coverage
   var counters = NodeStatus.Counters()
-  /// Found by storage; the start drops it.
+  /// The damage that storage found; the start drops it.
   var damage = StorageDamage()
   var carriers: [CarrierID: Carrier] = [:]
   /// When the first carrier was attached, by the monotonic clock.
