@@ -154,7 +154,8 @@ let package = Package(
       ],
       path: "Tests/KithProxy", swiftSettings: strict),
     .target(
-      name: "KithTestSupport", path: "Tests/KithTestSupport", swiftSettings: strict),
+      name: "KithTestSupport", dependencies: ["KithCore"], path: "Tests/KithTestSupport",
+      swiftSettings: strict),
     .executableTarget(name: "kith", dependencies: ["KithCommands"], swiftSettings: strict),
     .target(name: "KithTerminal", dependencies: ["KithCore"], swiftSettings: strict),
     // Values in JSON and property lists.

@@ -35,8 +35,8 @@ package enum Limits {
   static let earlyIncarnations = 8
   /// How far ahead of the host's clock the publishing clock of a change set sent early may be.
   package static let earlyMilliseconds: UInt64 = 2_000
-  /// Of one device in a store: above ``incarnations``, because copies of a directory that never met
-  /// count their own.
+  /// Chains of one device in a store: above ``incarnations``, because copies of a directory that
+  /// never met count their own.
   static let chainsPerDevice = 64
   /// Devices times incarnations.
   static let chainsPerStore = 4_096
@@ -153,7 +153,7 @@ package enum Limits {
   /// The least time between two times at which changed addresses are stored, dialled and sent.
   static let addressesMilliseconds: UInt64 = 1_000
   /// The first addresses, which addresses from third devices do not displace.
-  static let addressesBeforeHearsay = 4
+  static let addressesBeforeRelayed = 4
   /// In trial openings.
   static let beaconWorkPerSecond = 1_024
   /// The weight of a signature's verification, in trial openings.
@@ -162,7 +162,7 @@ package enum Limits {
   static let beaconEpochs = 8
   /// Devices whose beacon counters are remembered.
   static let beaconDevices = 1_024
-  /// Remembered boots of one device, the last heard.
+  /// Remembered boots of one device, those seen last.
   static let beaconBoots = 4
   /// Sources that count for one beacon: a device sends it on each link.
   static let beaconSources = 4

@@ -50,7 +50,7 @@ final class ReplicaNode: TransportOwner {
     for effect in effects {
       switch effect {
       case .persist(let mutations): try? storage.commit(mutations)
-      case .send(let session, let message), .push(let session, let message):
+      case .send(let session, let message), .sendEarly(let session, let message):
         transport?.send(session, message)
       case .sendStored(let session, let batch):
         _ = try? batch.forEachMessage(from: storage) { transport?.send(session, $0) }

@@ -20,7 +20,7 @@ final class Subject {
     self.reopen = reopen
   }
 
-  /// Makes the next commit fail, or takes that back.
+  /// Makes commits fail, or takes that back.
   func setFailing(_ isFailing: Bool) throws { try failing(storage, isFailing) }
 
   /// Closes and opens again.
@@ -40,12 +40,14 @@ enum Backend: CaseIterable {
   func withSubject(_ body: (Subject) throws -> Void) throws {
     switch self {
     case .memory:
-      let storage = MemoryStorage()
-      let failure = StorageError(code: .diskFull, path: "memory", message: "full")
+      let storage = FailingStorage(MemoryStorage())
       try body(
         Subject(
-          storage, failing: { storage.failNextCommit(with: $1 ? failure : nil) },
-          reopen: { storage }))
+          storage, failing: { storage.fail($1 ? .diskFull : nil) },
+          reopen: {
+            storage.fail(nil)
+            return storage
+          }))
     case .simulated:
       let disk = SimulatedDisk()
       try body(

@@ -151,11 +151,11 @@ extension Engine {
   }
 
   private func execute(_ round: Round, over links: SessionLinks) -> Outcome {
-    let (mutations, pushes) = (round.mutations, round.pushes)
+    let (mutations, earlySends) = (round.mutations, round.earlySends)
     let isOwn = round.sendsEarly(of: keys.id)
     var isCommitted = mutations.isEmpty
     // Set within the commit, which calls back on this thread.
-    let hasPushed = Atomic(false)
+    let hasSentEarly = Atomic(false)
     do throws(StorageError) {
       var round = round
       try round.fill(from: storage)
@@ -163,14 +163,14 @@ extension Engine {
       if !mutations.isEmpty {
         try metrics.commit { () throws(StorageError) in
           try storage.commit(mutations) {
-            hasPushed.store(true, ordering: .relaxed)
-            send(pushes, over: links)
+            hasSentEarly.store(true, ordering: .relaxed)
+            send(earlySends, over: links)
             return isOwn
           }
         }
         isCommitted = true
       }
-      if !hasPushed.load(ordering: .relaxed) { send(pushes, over: links) }
+      if !hasSentEarly.load(ordering: .relaxed) { send(earlySends, over: links) }
       // Each commit is progress, because a status shows local writes too.
       try act(on: round.afterCommit, over: links, hasProgress: isCommitted && !mutations.isEmpty)
     } catch {
@@ -183,7 +183,7 @@ extension Engine {
   /// Sends messages that need no sync. Called under the storage's lock, so it reads nothing.
   private func send(_ messages: [Effect], over links: SessionLinks) {
     var outgoing = OutgoingMessages(links: links)
-    for case .push(let session, let bytes) in messages {
+    for case .sendEarly(let session, let bytes) in messages {
       metrics.bytesSent.increment(by: bytes.count)
       outgoing.add(bytes, to: session)
     }
@@ -207,9 +207,9 @@ extension Engine {
     for effect in effects {
       switch effect {
       case .send(let session, _) where cut.contains(session): break
-      case .push(let session, _) where cut.contains(session): break
+      case .sendEarly(let session, _) where cut.contains(session): break
       case .sendStored(let session, _) where cut.contains(session): break
-      case .send(let session, let bytes), .push(let session, let bytes):
+      case .send(let session, let bytes), .sendEarly(let session, let bytes):
         metrics.bytesSent.increment(by: bytes.count)
         outgoing.add(bytes, to: session)
       case .sendStored(let session, let batch):

@@ -180,17 +180,17 @@ extension Engine {
   }
 
   func flush() throws(KithError) {
-    let mark = try state.withLock { state throws(KithError) -> WriteID? in
-      let mark = state.nextWrite()
-      switch state.shell.mark(mark) {
+    let barrier = try state.withLock { state throws(KithError) -> WriteID? in
+      let barrier = state.nextWrite()
+      switch state.shell.queueBarrier(barrier) {
       case .nothingWaits: return nil
-      case .queued: return mark
+      case .queued: return barrier
       case .refused(let error): throw KithError(error)
       }
     }
-    guard let mark else { return }
-    drain(until: mark)
-    try blockUntilDurable(mark)
+    guard let barrier else { return }
+    drain(until: barrier)
+    try blockUntilDurable(barrier)
   }
 
   private func blockUntilDurable(_ write: WriteID) throws(KithError) {

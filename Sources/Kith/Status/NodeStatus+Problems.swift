@@ -18,7 +18,7 @@ extension NodeStatus {
       error.device = device
       findings.append(error)
     }
-    if isBarren {
+    if hasNoIncarnations {
       findings.append(
         KithError(
           .tooManyIncarnations,

@@ -160,7 +160,9 @@ extension Engine: StoreService {
     _ = await progress.wait(timeout: timeout) {
       let report = self.syncReport(of: store)
       if report.isComplete { return true }
-      if self.read({ $0.isRevoked || $0.isBarren && report.hasUnpublishedWrites }) { return true }
+      if self.read({ $0.isRevoked || $0.hasNoIncarnations && report.hasUnpublishedWrites }) {
+        return true
+      }
       let others = report.complete.count + report.incomplete.count
       if let devices { return report.complete.count >= devices || others < devices }
       if others == 0, ids.isEmpty { return true }

@@ -16,9 +16,9 @@ struct Carrier: Sendable {
     let listing: [ObjectName: Int]
     /// The roster by which objects were last judged.
     var rosterDigest: Digest256
-    /// Asked for, and not answered.
+    /// The objects asked for and not yet answered.
     var left: Set<ObjectName> = []
-    /// Asked for in this turn, and not to be asked for again.
+    /// The objects asked for in this turn, which are not asked for again in it.
     var tried: Set<ObjectName> = []
     var count = 0
     var bytes = 0
@@ -34,7 +34,7 @@ struct Carrier: Sendable {
     var isBodyApplied = false
     /// The stores whose parts were applied or left out.
     var done: Set<StoreIdentifier> = []
-    /// Those of them of which not everything was applied.
+    /// The stores in `done` whose parts were not applied whole.
     var without: Set<StoreIdentifier> = []
 
     init(_ body: ObjectBody, _ content: [InboundMessage]) {

@@ -5,7 +5,7 @@ internal import KithCrypto
 struct CarrierObjects: Sendable {
   private(set) var known: [ObjectName: KnownObject] = [:]
   private var unsaved: Set<ObjectName> = []
-  /// Of all bodies.
+  /// The bytes of all bodies.
   private(set) var bodyBytes = 0
   /// Objects that vanished although others do not bring what they brought.
   private(set) var vanished = 0
@@ -100,9 +100,9 @@ struct CarrierObjects: Sendable {
 
   enum Which {
     case noted
-    /// Those that the last listing showed.
+    /// The objects that the last listing showed.
     case listed
-    /// Those of them that were first listed an hour ago.
+    /// The listed objects that were first listed at least an hour ago.
     case old
   }
 
@@ -110,7 +110,7 @@ struct CarrierObjects: Sendable {
   struct Counted {
     var name: ObjectName
     var body: ObjectBody
-    /// Those of its parts that count.
+    /// The parts of the object that count.
     var parts: [ObjectBody.Part]
     /// Since when it is known to listings; the end of time if none showed it yet.
     var seenSince = UInt64.max

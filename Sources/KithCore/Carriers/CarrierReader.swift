@@ -69,8 +69,8 @@ struct CarrierReader {
     roster.isRevoked(chain.device) || stores[store]?.refused.contains(chain.device) == true
   }
 
-  /// The same without refused authors, so that comparisons include their chains: other devices may
-  /// keep those.
+  /// This reader without refused authors, so that comparisons include their chains: other devices
+  /// may keep those.
   var keepingAll: CarrierReader {
     var reader = self
     for store in stores.keys { reader.stores[store]?.refused = [] }
@@ -123,11 +123,11 @@ struct CarrierReader {
 
   enum OnObject: Equatable {
     case ready
-    /// It is too early.
+    /// Its publishing clock is ahead of the time: it is judged again later.
     case waits
     /// Its author is unknown.
     case foreign
-    /// Its author is revoked: nothing of it counts.
+    /// Its author is revoked, so no part of it counts.
     case void
   }
 

@@ -48,7 +48,7 @@ struct ObjectBody: Hashable, Sendable {
   var parts: [Part] = []
   var words: [WordGroup] = []
   var time: ClockReading?
-  /// Of the records inside; nil: there are none.
+  /// The digest of the roster whose records are inside; nil: there are none.
   var rosterDigest: Digest256?
   /// The objects with the rest of its change sets, ascending.
   var pieces: [ObjectName] = []

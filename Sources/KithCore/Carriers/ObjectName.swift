@@ -45,7 +45,7 @@ package final class CarrierKeys: Sendable {
 
   /// Whether somebody who knows the key of names made a name.
   package func made(_ name: ObjectName) -> Bool {
-    ObjectName.mark(of: Array(name.bytes.prefix(8)), self) == Array(name.bytes.suffix(8))
+    ObjectName.tag(of: Array(name.bytes.prefix(8)), self) == Array(name.bytes.suffix(8))
   }
 }
 
@@ -66,7 +66,7 @@ package struct ObjectName: Hashable, Comparable, Sendable, CustomStringConvertib
 
   package init(of account: CarrierKeys, entropy: inout some Entropy) {
     let random = Array(entropy.draw(Digest128.self).bytes.prefix(8))
-    guard let digest = try? Digest128(random + Self.mark(of: random, account)) else {
+    guard let digest = try? Digest128(random + Self.tag(of: random, account)) else {
       preconditionFailure("a name has 16 bytes")
     }
     self.digest = digest
@@ -79,7 +79,7 @@ package struct ObjectName: Hashable, Comparable, Sendable, CustomStringConvertib
 
   package static func < (left: Self, right: Self) -> Bool { left.digest < right.digest }
 
-  fileprivate static func mark(of random: [UInt8], _ account: CarrierKeys) -> [UInt8] {
+  fileprivate static func tag(of random: [UInt8], _ account: CarrierKeys) -> [UInt8] {
     Array(Blake2b.keyed128(random, key: account.names).bytes.prefix(8))
   }
 }

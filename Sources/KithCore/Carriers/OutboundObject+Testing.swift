@@ -2,7 +2,7 @@ package import KithCrypto
 
 /// Objects that a member or a former member can make, and its own replica would not.
 extension OutboundObject {
-  /// The same under another name.
+  /// Returns the same object under another name.
   package func again(entropy: inout some Entropy) -> OutboundObject {
     var object = self
     object.seal.name = ObjectName(of: seal.carrierKeys, entropy: &entropy)

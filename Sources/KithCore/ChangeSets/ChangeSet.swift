@@ -33,7 +33,7 @@ package struct ChangeSet: Hashable, Sendable {
     return sealed
   }
 
-  /// Of its entries, ascending.
+  /// The indices of its entries, ascending.
   var indices: [UInt32] { stored.entries.keys.sorted() }
 
   /// The rows of its header and of these entries.
@@ -56,8 +56,8 @@ extension StoredChangeSet {
     self.init(header: [UInt8](wire.header), signature: [UInt8](wire.signature))
   }
 
-  /// Of the rows of ``ChangeSetReference/keys(_:in:)``; nil without the first. An entry without a row
-  /// is missing.
+  /// Reads the rows of ``ChangeSetReference/keys(_:in:)``; nil without the first. An entry without
+  /// a row is missing.
   init?(_ rows: some Collection<[UInt8]?>, entries indices: [UInt32]) {
     guard let row = rows.first ?? nil else { return nil }
     self.init(row: row)

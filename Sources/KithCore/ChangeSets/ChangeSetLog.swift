@@ -13,7 +13,7 @@ struct ChangeSetLog {
   }
 
   private(set) var chains: [ChainID: Chain] = [:]
-  /// Those of each device with a chain.
+  /// The incarnations of each device with a chain.
   private(set) var incarnations: [DeviceID: Set<Incarnation>] = [:]
   /// The covered sequence of each chain that is not withheld.
   private(set) var vector: [ChainID: UInt64] = [:]

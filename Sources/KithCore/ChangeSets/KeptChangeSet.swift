@@ -11,7 +11,7 @@ struct KeptChangeSet: Hashable, Sendable {
   let reference: ChangeSetReference
   let clock: HybridTime
   private let headerBytes: Int
-  /// By index, ascending.
+  /// The entries that still count, ascending by index.
   private var boxes: [Box]
   /// Bytes with overhead, counted against its author.
   private(set) var weight: Int
@@ -34,7 +34,7 @@ struct KeptChangeSet: Hashable, Sendable {
 
   var isEmpty: Bool { boxes.isEmpty }
 
-  /// Of the entries that still count, ascending.
+  /// The indices of the entries that still count, ascending.
   var indices: [UInt32] { boxes.map(\.index) }
 
   /// - Complexity: O(log *n*) in the entries left.

@@ -151,7 +151,7 @@ struct TimeKeeper: Sendable {
     memberTime.aheadOfMonotonic + Int64(clamping: host.monotonicMilliseconds)
   }
 
-  /// A member's time, advanced to now; nil if the member was not heard lately.
+  /// A member's time, advanced to now; nil if it sent none lately.
   func time(of device: DeviceID) -> Int64? {
     memberTimes[device].flatMap { isRecent($0) ? time(of: $0, at: host) : nil }
   }
@@ -338,11 +338,11 @@ extension TimeKeeper.MemberTime {
   }
 }
 
-/// The members whose clocks differed too much, when they were last heard, to exchange stores.
+/// The members whose clocks, as last received, differed too much to exchange stores.
 struct ClockDifferences: Sendable {
   private var known: [DeviceID: NodeStatus.ClockDifference] = [:]
 
-  /// By device.
+  /// The differences, by device.
   var all: [NodeStatus.ClockDifference] { known.values.sorted { $0.device < $1.device } }
 
   /// Returns whether this is news: its outcome is another than before.

@@ -1,10 +1,10 @@
 internal import KithCrypto
 
-/// When devices were last heard, and the addresses at which they may be met
+/// When devices were last seen, and the addresses at which they may be met
 /// (`Docs/Protocol/discovery.md`, "Addresses"): at most ``Limits/addressesPerDevice`` of each.
 ///
 /// An address at which this device met the other comes first; addresses from third devices come
-/// after the first ``Limits/addressesBeforeHearsay``. So no member can displace all addresses at
+/// after the first ``Limits/addressesBeforeRelayed``. So no member can displace all addresses at
 /// which a device was met, and a device that moved is found by third devices' addresses.
 ///
 /// A peer can tell other addresses in every message. So changes are collected, and
@@ -12,7 +12,7 @@ internal import KithCrypto
 struct Contacts {
   /// The last contact with a device since the start.
   struct Meeting {
-    /// Since 1970.
+    /// When it was last seen, since 1970.
     var lastSeenMilliseconds: UInt64
     var handshake: Handshake?
   }
@@ -30,9 +30,9 @@ struct Contacts {
   private(set) var meetings: [DeviceID: Meeting] = [:]
   /// In dialling order.
   private(set) var addresses: [DeviceID: [String]]
-  /// By device: the addresses to tell on, each with the session that brought it.
+  /// The addresses to pass on, by device, each with the session that brought it.
   private var changes: [DeviceID: [String: SessionID]] = [:]
-  /// By the monotonic clock; nil: changes are due at once.
+  /// When changes were last taken, by the monotonic clock; nil: they are due at once.
   private var changesTakenAt: UInt64?
 
   enum Outcome: Equatable {
@@ -60,7 +60,7 @@ struct Contacts {
   mutating func merge(_ received: [String], of device: DeviceID) -> Outcome {
     let old = addresses[device] ?? []
     let added = received.filter { Limits.isAddress($0) && !old.contains($0) }
-    let first = old.prefix(Limits.addressesBeforeHearsay)
+    let first = old.prefix(Limits.addressesBeforeRelayed)
     let fits = old.count + added.count <= Limits.addressesPerDevice
     return setAddresses(
       first + added + old.dropFirst(first.count), of: device, news: fits ? added : [])
@@ -91,7 +91,7 @@ struct Contacts {
 
   // MARK: Meetings
 
-  /// A device was heard.
+  /// A device sent something.
   mutating func note(_ device: DeviceID, at milliseconds: UInt64) {
     meetings[device, default: Meeting(lastSeenMilliseconds: 0)].lastSeenMilliseconds = milliseconds
   }

@@ -46,7 +46,7 @@ struct Coverage {
   struct Own {
     let extent: Extent
     let digest: Digest128
-    /// Of the chains that published last.
+    /// The vector's entries of the chains that published last.
     let latest: [ChangeSetLog.Published]
   }
 
@@ -60,7 +60,7 @@ struct Coverage {
   let keys: DeviceKeys
   /// This process.
   let process: UInt64
-  /// By their short names. Of two with one name only the smaller counts.
+  /// The members by their short names. Of two with one name only the smaller counts.
   var members: [UInt64: DeviceID] = [:]
   var words: [DeviceID: Word] = [:]
   var known: [DeviceID: Known] = [:]
@@ -76,20 +76,8 @@ struct Coverage {
   var lacksTime = false
   /// When words are made and passed on next; nil: no time is set.
   var passesAt: UInt64?
-
-  /// The data that a member lacked when it was last up to date with all earlier data.
-  private struct Lag {
-    /// By the wall clock.
-    var sinceMilliseconds: UInt64
-    var vectors: [StoreIdentifier: [ChainID: UInt64]]
-  }
-
-  /// For the status alone.
-  private var lags: [DeviceID: Lag] = [:]
-  /// When a vector last changed.
-  private var changedAt: [StoreIdentifier: UInt64] = [:]
-  private var nextLookAt: UInt64 = 0
-  private var leftBehind: [DeviceID] = []
+  /// The members that lack change sets.
+  private var leftBehind = LeftBehind()
 
   init(account: AccountID, keys: DeviceKeys, process: ProcessID) {
     self.account = account
@@ -108,7 +96,10 @@ struct Coverage {
 
   /// Forgets revoked devices, with all that is known of their chains.
   mutating func forget(_ devices: Set<DeviceID>) {
-    for device in devices { (words[device], known[device], lags[device]) = (nil, nil, nil) }
+    for device in devices {
+      (words[device], known[device]) = (nil, nil)
+      leftBehind.forget(device)
+    }
     for (device, each) in known {
       known[device]?.stores = each.stores.mapValues { extent in
         Extent(
@@ -229,8 +220,8 @@ struct Coverage {
       members.values.filter { $0 != device && known[$0]?.stores[store]?.isBelow == true })
   }
 
-  /// How many of these change sets the device is not known to cover; nil if nothing was heard of it. At
-  /// least one while it is below the horizon.
+  /// How many of these change sets the device is not known to cover; nil if its coverage is not
+  /// known. At least one while it is below the horizon.
   func lacking(
     _ vector: [ChainID: UInt64], of store: StoreIdentifier, _ device: DeviceID
   ) -> UInt64? {
@@ -245,31 +236,21 @@ struct Coverage {
     of device: DeviceID, behind vectors: [StoreIdentifier: [ChainID: UInt64]],
     at milliseconds: UInt64
   ) -> UInt64? {
-    func covers(_ vectors: [StoreIdentifier: [ChainID: UInt64]]) -> Bool {
-      vectors.allSatisfy { self.covers($0.value, of: $0.key, device) }
-    }
-    if covers(vectors) {
-      lags[device] = nil
-    } else if lags[device].map({ covers($0.vectors) }) ?? true {
-      lags[device] = Lag(sinceMilliseconds: milliseconds, vectors: vectors)
-    }
-    return lags[device]?.sinceMilliseconds
+    leftBehind.lag(of: device, behind: vectors, known, at: milliseconds)
   }
 
   /// Whether a device has all of a vector.
   func covers(
     _ part: [ChainID: UInt64], of store: StoreIdentifier, _ device: DeviceID
   ) -> Bool {
-    guard known[device]?.stores[store]?.isBelow != true else { return false }
-    let vector = covered(by: device, of: store)
-    return vector == part || part.allSatisfy { vector[$0.key] ?? 0 >= $0.value }
+    known.covers(part, of: store, device)
   }
 
   // MARK: Left behind
 
   /// A store's vector has changed.
   mutating func noteChange(of store: StoreIdentifier, at now: UInt64) {
-    changedAt[store] = now
+    leftBehind.noteChange(of: store, at: now)
     changedStores.insert(store)
     lacksTime = true
   }
@@ -280,18 +261,21 @@ struct Coverage {
   mutating func findLeftBehind(
     at now: UInt64, connected: Set<DeviceID>, vectors: () -> [StoreIdentifier: [ChainID: UInt64]]
   ) -> [DeviceID]? {
-    guard now >= nextLookAt else { return nil }
-    nextLookAt = now + Limits.haveIntervalMilliseconds
-    let settled = vectors().filter {
-      now >= (changedAt[$0.key] ?? 0) + Limits.leftBehindMilliseconds
-    }
-    let behind = members.values.filter { device in
-      device != self.device && !connected.contains(device)
-        && !settled.allSatisfy { covers($0.value, of: $0.key, device) }
-    }.sorted()
-    guard behind != leftBehind else { return nil }
-    leftBehind = behind
-    return behind
+    leftBehind.find(
+      at: now, among: members.values, except: device, connected: connected, known,
+      vectors: vectors)
+  }
+}
+
+extension [DeviceID: Coverage.Known] {
+  /// Whether a device has all of a vector.
+  func covers(
+    _ part: [ChainID: UInt64], of store: StoreIdentifier, _ device: DeviceID
+  ) -> Bool {
+    let extent = self[device]?.stores[store] ?? Coverage.Extent()
+    guard !extent.isBelow else { return false }
+    return extent.vector == part
+      || part.allSatisfy { extent.vector[$0.key] ?? 0 >= $0.value }
   }
 }
 

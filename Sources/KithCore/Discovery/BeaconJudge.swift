@@ -6,14 +6,14 @@ internal import KithCrypto
 /// each.
 package struct BeaconJudge: Sendable {
   package enum Verdict: Hashable, Sendable {
-    /// A member's beacon, new if this boot or source was not heard before.
+    /// A member's beacon, new if this boot or source was not seen before.
     case found(Beacon, isNew: Bool)
     case ourselves
     /// No open epoch opens it, or its version is unknown.
     case strange
     /// Its device is not a member, or did not sign it.
     case notAMember
-    /// Older than one heard before, a replay, or heard from too many sources.
+    /// Older than one received before, a replay, or received from too many sources.
     case stale
     /// Not checked: the rate was exceeded.
     case tooMany
@@ -23,7 +23,7 @@ package struct BeaconJudge: Sendable {
     var id: UInt64
     /// The newest beacon.
     var beacon: Beacon
-    /// Of the newest beacon.
+    /// The sources of the newest beacon.
     var sources: [String]
     var knownSources: Set<String>
   }
@@ -31,7 +31,7 @@ package struct BeaconJudge: Sendable {
   private let account: AccountID
   private let device: DeviceID
   private var bucket = TokenBucket(2 * Limits.beaconWorkPerSecond, per: 2_000)
-  /// The boots of each device, the one heard last at the end.
+  /// The boots of each device, the one seen last at the end.
   private var boots: [DeviceID: [Boot]] = [:]
 
   package init(account: AccountID, device: DeviceID) {

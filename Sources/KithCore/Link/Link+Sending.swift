@@ -216,7 +216,7 @@ enum OutboundBatch {
   func effects(on session: SessionID, isEarly: Bool) -> [Effect] {
     switch self {
     case .ready(let messages):
-      messages.map { isEarly ? .push(session, $0) : .send(session, $0) }
+      messages.map { isEarly ? .sendEarly(session, $0) : .send(session, $0) }
     case .stored(let batch): [.sendStored(session, batch)]
     }
   }

@@ -23,7 +23,7 @@ struct Link {
   private(set) var state: State
   /// The peer's clock minus ours, as last received.
   var clockOffsetMilliseconds: Int64
-  /// Of the last `Have` that asked.
+  /// The number of the last `Have` that asked.
   private var haveNumber: UInt64 = 0
   /// When the next full `Have` is due, by the monotonic clock; if the clocks differ, when to send
   /// the clock again.

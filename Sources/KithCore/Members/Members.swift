@@ -211,7 +211,7 @@ extension Members {
   struct Duties {
     /// When to look for duties again, by the monotonic clock.
     fileprivate(set) var dueAt: UInt64?
-    /// Of epochs because of a leak.
+    /// Limits the epochs that this device makes because of a leak.
     fileprivate var leaks = TokenBucket(
       Limits.epochsBecauseOfLeaks, per: Limits.leakMilliseconds)
     /// Whether the roster has no space for the lockboxes made last; until others' records come.

@@ -46,7 +46,7 @@ package struct InvitationSecret: SecretKey, ~Copyable {
 package final class InvitationToken: Sendable {
   package static let maximumAddresses = 8
   package static let maximumAddressBytes = 64
-  /// Of the text after the prefix, without separators.
+  /// The most characters of the text after the prefix, without separators.
   package static let maximumCharacters = 1_024
   private static let prefix = "kith1-"
   private static let version: UInt8 = 1

@@ -3,7 +3,7 @@ internal import KithCrypto
 /// The members of an account: a pure function of its records, in any order (`Docs/Protocol.md`,
 /// "Membership"). It does not check signatures.
 struct Membership: Sendable {
-  /// Of each known device, the certificate that counts.
+  /// The certificate that counts, of each known device.
   private(set) var certificates: [DeviceID: Certificate] = [:]
   /// Known devices that a known device has revoked.
   private(set) var revoked: Set<DeviceID> = []
@@ -12,9 +12,9 @@ struct Membership: Sendable {
   private(set) var names: [DeviceID: String] = [:]
   /// The devices certified by each device or the recovery key, counted or not.
   private(set) var enrolled: [SigningPublicKey: Set<DeviceID>] = [:]
-  /// Of each revoked device, the devices that all its revocations list as staying. With
-  /// ``MembershipLimits/revocationsOfDevice`` revocations none, so it does not matter which of them
-  /// a roster keeps.
+  /// The devices that all revocations of a revoked device list as staying. None if it has
+  /// ``MembershipLimits/revocationsOfDevice`` revocations, so it does not matter which of them a
+  /// roster keeps.
   private(set) var staying: [DeviceID: Set<DeviceID>] = [:]
   /// The last step of a shortest path to each device, revoked or not. A revoked signer leads only
   /// to its ``staying`` devices.
@@ -157,7 +157,8 @@ struct Membership: Sendable {
     }
   }
 
-  /// Of each device, the latest rename by a trusted key counts: by time, then by record id.
+  /// Applies renames. The latest of each device by a trusted key counts: by time, then by record
+  /// id.
   private mutating func rename(_ records: [Record]) {
     var latest: [DeviceID: UInt64] = [:]
     for record in records {

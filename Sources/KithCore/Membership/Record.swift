@@ -70,7 +70,7 @@ package struct Record: Hashable, Sendable {
     try self.init(body: [UInt8](wire.body), signatures: signatures)
   }
 
-  /// Of several signatures of one signer, keeps the smallest.
+  /// Keeps the smallest signature of each signer.
   init(body: [UInt8], signatures: [RecordSignature]) throws(RecordError) {
     kind = try RecordBody.decode(body)
     if kind == .unknown, body.count > MembershipLimits.unknownBodyBytes {

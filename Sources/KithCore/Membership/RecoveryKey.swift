@@ -25,7 +25,7 @@ extension RecoveryKeyError: CustomStringConvertible {
 
 /// The account's recovery key, which stays on no device (`Docs/Protocol/duties.md`, "Recovery").
 package final class RecoveryKey: Sendable {
-  /// Of the text, without hyphens.
+  /// The characters of the text, without hyphens.
   package static let characters = 56
   private static let groupSize = 4
   private static let checksumBytes = 3

@@ -28,8 +28,8 @@ extension Roster {
     records.count { if case .lockbox = $0.kind { true } else { false } }
   }
 
-  /// Of several records of an epoch, a trusted one counts first, then the smallest id; their
-  /// recipients are joined.
+  /// The epochs as their records state them. If an epoch has several records, a trusted one counts
+  /// first, then the smallest id; their recipients are joined.
   func epochStates() -> [EpochID: EpochState] {
     var states: [EpochID: EpochState] = [:]
     for (record, epoch) in epochRecords {

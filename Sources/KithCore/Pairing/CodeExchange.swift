@@ -78,11 +78,11 @@ package enum CodeExchangeError: Error, Hashable, Sendable {
   case wrongProof
 }
 
-/// The same on both sides.
+/// The result of an exchange, the same on both sides.
 package struct CodeAgreement: ~Copyable, Sendable {
-  /// Of the handshake that follows.
+  /// The pre-shared key of the handshake that follows.
   package let presharedKey: PresharedKey
-  /// Of the same handshake.
+  /// The prologue of the same handshake.
   package let prologue: [UInt8]
   package let confirmation: [UInt8]
 }

@@ -8,7 +8,7 @@ package struct InvitationAnnouncement: Hashable, Sendable {
 
   /// Random for each invitation; two addresses with one id belong to one inviter.
   package var id: Digest128
-  /// Of the invitation's listener, never 0.
+  /// The port of the invitation's listener, never 0.
   package var port: UInt16
 
   package init(id: Digest128, port: UInt16) {

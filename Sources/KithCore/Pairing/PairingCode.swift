@@ -25,7 +25,7 @@ package enum PairingCodeError: Error, Hashable, Sendable, CustomStringConvertibl
 /// an exchange.
 package final class PairingCode: Sendable {
   package static let digits = 8
-  /// Of a text that is read as a code.
+  /// The most characters of a text that is read as a code.
   package static let maximumCharacters = 64
 
   /// The digits in ASCII.

@@ -1,13 +1,11 @@
 import Synchronization
 
 /// Storage in memory, for tests and simulations. It keeps every promise of ``ReplicaStorage``
-/// except surviving the process, and can be made to fail.
+/// except surviving the process.
 package final class MemoryStorage: ReplicaStorage {
   private struct State {
     var snapshot: Snapshot
     var isCopy: Bool
-    var failure: StorageError?
-    var syncFailure: StorageError?
     var commits = 0
   }
 
@@ -21,16 +19,6 @@ package final class MemoryStorage: ReplicaStorage {
   package var isCopy: Bool { state.withLock { $0.isCopy } }
   /// The number of commits so far.
   package var commits: Int { state.withLock { $0.commits } }
-
-  /// Nil: the next commit succeeds.
-  package func failNextCommit(with error: StorageError?) {
-    state.withLock { $0.failure = error }
-  }
-
-  /// The next commit fails after it was written.
-  package func failNextSync(with error: StorageError) {
-    state.withLock { $0.syncFailure = error }
-  }
 
   package func outline() throws(StorageError) -> StorageOutline {
     StorageOutline(state.withLock { $0.snapshot })
@@ -49,20 +37,13 @@ package final class MemoryStorage: ReplicaStorage {
   package func commit(
     _ mutations: [Mutation], written: @Sendable () -> Bool
   ) throws(StorageError) {
-    if let failure = state.withLock({ $0.failure.take() }) { throw failure }
-    let isTold = written()
-    let failure = state.withLock { state -> StorageError? in
-      if let failure = state.syncFailure.take() {
-        state.isCopy = state.isCopy || isTold
-        return failure
-      }
+    _ = written()
+    state.withLock { state in
       state.commits += 1
       for mutation in mutations {
         state.snapshot.apply(mutation)
         if case .put(.incarnation, _) = mutation { state.isCopy = false }
       }
-      return nil
     }
-    if let failure { throw failure }
   }
 }

@@ -51,7 +51,7 @@ package enum StoreRowKey: Hashable, Sendable {
 
 /// Names a row of the storage itself.
 package enum StorageRowKey: UInt8, Sendable {
-  /// Of the database's file.
+  /// The identity of the database's file.
   case fileIdentity = 1
   /// The present and the next generation of the database.
   case generations = 2

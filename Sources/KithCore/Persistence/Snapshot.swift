@@ -53,11 +53,11 @@ package struct StoredStore: Hashable, Sendable {
   package var loss: StoreLoss?
   package var horizon = Horizon()
   package var changeSets: [ChangeSetReference: StoredChangeSet] = [:]
-  /// By number, as the core encodes them.
+  /// The drafts by number, as the core encodes them.
   package var drafts: [UInt64: [UInt8]] = [:]
-  /// By number; encoded like drafts.
+  /// The refusals by number, encoded like drafts.
   package var refusals: [UInt64: [UInt8]] = [:]
-  /// By number; encoded like drafts.
+  /// The past values by number, encoded like drafts.
   package var pastValues: [UInt64: [UInt8]] = [:]
 
   package init(policy: Policy = .standard) {

@@ -47,7 +47,7 @@ struct EarlySending: Sendable {
   }
 
   /// Whether a batch may go early. If it may not yet, because the mark has to be durable before,
-  /// adds the mark to `mutations`: a round with a mark sends nothing early (``Round/pushes``).
+  /// adds the mark to `mutations`: a round with a mark sends nothing early (``Round/earlySends``).
   ///
   /// `isFresh`: no draft in it was ever to be committed. Otherwise a transaction could be published
   /// again under another claim.

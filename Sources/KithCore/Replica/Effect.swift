@@ -5,9 +5,9 @@ package enum Effect: Sendable {
   /// Make the mutations durable, together.
   case persist([Mutation])
   case send(SessionID, [UInt8])
-  /// The same, of change sets: it may go once the commit before it is written, though not synced
-  /// (``Round/pushes``).
-  case push(SessionID, [UInt8])
+  /// Send a message with change sets. It may go once the commit before it is written, though not
+  /// synced (``Round/earlySends``).
+  case sendEarly(SessionID, [UInt8])
   /// Do something on a carrier, after all earlier effects.
   case carrier(CarrierID, CarrierOrder)
   /// Send a batch from storage, with its content at this position in the order (``StoredBatch``).

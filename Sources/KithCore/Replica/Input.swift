@@ -112,7 +112,8 @@ package enum Input: Sendable {
   /// Visible at once, durable after the next flush.
   case write(WriteID, StoreIdentifier, [Operation])
   /// Transactions from before signing in, oldest first. Any entry of the account wins over them.
-  /// Those adopted before are skipped. An empty list says that the local stores hold none any more.
+  /// Transactions that were adopted before are skipped. An empty list says that the local stores
+  /// hold none any more.
   /// Durable after the next flush.
   case adopt(WriteID, StoreIdentifier, [LocalWrite])
   /// Before a commit: makes writes durable, and publishes drafts if possible.

@@ -58,7 +58,7 @@ extension Replica {
         of: author, beside: batch.store, among: stores, own: keys.id)
     }
     let origin =
-      id.map { .session(after: links[$0]?[batch.store].unfinished) } ?? BatchOrigin.carrier
+      id.map { .session(after: links[$0]?[batch.store].unfinished) } ?? BatchOrigin.other
     let time = now.wallMilliseconds
     var batch = batch
     // A horizon beyond what was published would be false.
@@ -100,14 +100,14 @@ extension Replica {
   private mutating func removeAgain(
     _ values: [Key: KeptEntry], of identifier: StoreIdentifier, noting outcome: inout StoreOutcome
   ) -> Batch? {
-    guard !values.isEmpty, !isJoining, !isBarren, roster.isMember(keys.id),
+    guard !values.isEmpty, !isJoining, !hasNoIncarnations, roster.isMember(keys.id),
       let sealer = sealer(for: identifier),
       let batch = stores[identifier]?.removals(
         of: values, by: sealer, clock: &timeKeeper, entropy: &entropy)
     else { return nil }
     let (judge, time) = (judge, now.wallMilliseconds)
     let result = stores[identifier]?.apply(
-      batch, tainted: Taint(), from: judge.own, .carrier, by: judge, &members.keyring, at: time)
+      batch, tainted: Taint(), from: judge.own, .other, by: judge, &members.keyring, at: time)
     guard let applied = result else { return nil }
     outcome += applied.outcome
     return batch

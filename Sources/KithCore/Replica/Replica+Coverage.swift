@@ -26,6 +26,33 @@ extension Replica {
     planCoverage()
   }
 
+  /// Sends peers the vector entries that changed.
+  mutating func sendChangedVectors() {
+    var changed: [StoreHave] = []
+    for identifier in stores.keys.sorted() {
+      guard let store = stores[identifier], !store.unsentChains.isEmpty || store.isHorizonUnsent
+      else {
+        continue
+      }
+      stores[identifier]?.unsentChains = []
+      stores[identifier]?.isHorizonUnsent = false
+      vectorChanged(in: identifier)
+      var have = StoreHave(
+        store: identifier, vector: store.log.vector.filter { store.unsentChains.contains($0.key) },
+        digest: nil, policy: store.policy)
+      have.isBelow = store.horizon.isBelow
+      changed.append(have)
+    }
+    guard !changed.isEmpty else { return }
+    let messages = Have(
+      number: 0, isWhole: false, listsAll: false, stores: changed, time: clockReading
+    )
+    .messages()
+    for id in links.keys.sorted() where exchanges(id) {
+      for message in messages { effects.append(.send(id, message)) }
+    }
+  }
+
   mutating func planCoverage() {
     guard coverage.needsTime(at: now.monotonicMilliseconds) else { return }
     let jitter = UInt64(entropy.draw(Digest128.self).bytes[0])
@@ -83,6 +110,16 @@ extension Replica {
     let extent = Coverage.Extent(
       vector: links[id]?[theirs.store].vector ?? [:], isBelow: theirs.isBelow)
     coverage.receive(extent, of: theirs.store, isWhole: isWhole, on: id) { chains[$0] != nil }
+  }
+
+  // MARK: Removals
+
+  /// Forgets removals above the limit; ``StoreReplica`` has the rule.
+  mutating func pruneRemovals(of identifier: StoreIdentifier) -> [Mutation] {
+    guard stores[identifier]?.hasExcessRemovals(removalLimit) == true else { return [] }
+    return stores[identifier]?.pruneRemovals(
+      limit: removalLimit, coveredByAll: coverage.coveredByAllOthers(of: identifier),
+      lacking: coverage.lacking(of: identifier)) ?? []
   }
 
   /// Removes devices from ``Horizon/unseen`` once they cover everything or are no members any more.

@@ -86,6 +86,23 @@ extension Replica {
     effects.append(.progress)
   }
 
+  // MARK: Receiving
+
+  mutating func receive(_ message: InboundMessage, on id: SessionID) {
+    guard let link = links[id] else { return }
+    if link.joiner != nil { return receive(message.body, fromJoiner: id) }
+    if let device = link.device { contacts.note(device, at: now.wallMilliseconds) }
+    repeater = message.repeater
+    defer { repeater = nil }
+    switch message.body {
+    case .records(let records): receive(records, on: id)
+    case .have(let have): receive(have, on: id)
+    case .batch(let part): receive(part, size: message.size, on: id)
+    case .addresses(let addresses): mergeAddresses(addresses, from: id)
+    case .done: break  // Only a joiner says it.
+    }
+  }
+
   // MARK: Ending
 
   mutating func end(_ id: SessionID, _ reason: CloseReason) {

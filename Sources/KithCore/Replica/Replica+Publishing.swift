@@ -1,9 +1,7 @@
 internal import KithCrypto
 
-/// From drafts to what peers get. The links decide which batches are sent, and which wait.
+/// Publishes drafts: makes the batches for peers, and the commits that they need.
 extension Replica {
-  // MARK: Publishing
-
   /// Publishes drafts if possible, makes the rest durable, and sends the new coverage. `onCarrier`:
   /// all that a carrier brings was taken in, so drafts can be put there.
   mutating func flush(onCarrier: Bool = false) {
@@ -44,7 +42,7 @@ extension Replica {
       keyring.current != nil, roster.isMember(keys.id),
       onCarrier || links.values.contains(where: { $0.allowsPublishing(identifier) })
     else { return false }
-    return !isBarren
+    return !hasNoIncarnations
   }
 
   /// Returns the batch for peers.
@@ -68,122 +66,5 @@ extension Replica {
     return Sealer(
       box: box, storeTag: epoch.storeTag(of: identifier), epoch: epoch.id, chain: chain,
       account: account, keys: keys)
-  }
-
-  mutating func pruneRemovals(of identifier: StoreIdentifier) -> [Mutation] {
-    guard stores[identifier]?.hasExcessRemovals(removalLimit) == true else { return [] }
-    return stores[identifier]?.pruneRemovals(
-      limit: removalLimit, coveredByAll: coverage.coveredByAllOthers(of: identifier),
-      lacking: coverage.lacking(of: identifier)) ?? []
-  }
-
-  /// Sends peers the vector entries that changed.
-  mutating func sendChangedVectors() {
-    var changed: [StoreHave] = []
-    for identifier in stores.keys.sorted() {
-      guard let store = stores[identifier], !store.unsentChains.isEmpty || store.isHorizonUnsent
-      else {
-        continue
-      }
-      stores[identifier]?.unsentChains = []
-      stores[identifier]?.isHorizonUnsent = false
-      vectorChanged(in: identifier)
-      var have = StoreHave(
-        store: identifier, vector: store.log.vector.filter { store.unsentChains.contains($0.key) },
-        digest: nil, policy: store.policy)
-      have.isBelow = store.horizon.isBelow
-      changed.append(have)
-    }
-    guard !changed.isEmpty else { return }
-    let messages = Have(
-      number: 0, isWhole: false, listsAll: false, stores: changed, time: clockReading
-    )
-    .messages()
-    for id in links.keys.sorted() where exchanges(id) {
-      for message in messages { effects.append(.send(id, message)) }
-    }
-  }
-
-  // MARK: Sending
-
-  mutating func answer(
-    _ theirs: StoreHave, number: UInt64, on id: SessionID, _ device: DeviceID
-  ) {
-    guard let log = stores[theirs.store]?.log else { return }
-    let isComparable = theirs.digest != nil && theirs.vector == log.vector
-    let digest = isComparable ? stores[theirs.store]?.digest() : nil
-    let horizon = max(theirs.horizon, stores[theirs.store]?.horizon.clock ?? .zero)
-    switch links[id]?.answer(
-      theirs, number: number, from: log, digest: digest, isExpected: horizon > .zero,
-      pieceBytes: pieceBytes)
-    {
-    case .piece(let piece): send(piece, on: id)
-    case .everything(let piece, let isNews):
-      if isNews {
-        report(.divergence(store: theirs.store, peer: device))
-      }
-      if let piece { send(piece, on: id) }
-    case .waits, .nothing, nil: break
-    }
-  }
-
-  /// Sends new change sets to every peer that exchanges the store and lacks any of them, except to
-  /// their source. `isEarly`: they may go before they are synced.
-  mutating func push(
-    _ batch: Batch, isInPieces: Bool = false, isEarly: Bool = false, except source: SessionID?
-  ) {
-    // Made for the first session that gets it.
-    var made: OutboundBatch?
-    var batch = batch
-    batch.horizon = stores[batch.store]?.horizon.clock ?? .zero
-    let isInPieces = isInPieces || batch.weight > pieceBytes
-    for id in links.keys.sorted() where id != source {
-      switch links[id]?.push(batch, isInPieces: isInPieces) {
-      case .send:
-        let outbound = made ?? OutboundBatch(batch, from: stores[batch.store]?.log)
-        made = outbound
-        effects += outbound.effects(on: id, isEarly: isEarly)
-        if links[id]?.flow.sent(outbound.byteCount) == true { effects.append(.awaitDrain(id)) }
-      case .queued: catchUp(id)
-      case .nothing, nil: break
-      }
-    }
-  }
-
-  private mutating func send(_ piece: Link.Piece, on id: SessionID) {
-    var batch = piece.batch
-    batch.horizon = stores[batch.store]?.horizon.clock ?? .zero
-    effects.append(.sendStored(id, batch))
-    if piece.asksForDrain { effects.append(.awaitDrain(id)) }
-  }
-
-  // MARK: Back-pressure
-
-  mutating func setWritable(_ isWritable: Bool, _ id: SessionID) {
-    links[id]?.flow.set(isWritable: isWritable)
-    catchUp(id)
-  }
-
-  mutating func handleDrained(on id: SessionID) {
-    links[id]?.flow.noteDrained()
-    catchUp(id)
-  }
-
-  /// Sends the pending batches while the session takes more, each made above the peer's present
-  /// coverage.
-  mutating func catchUp(_ id: SessionID) {
-    while let due = links[id]?.nextDue() {
-      switch due {
-      case .answer(let theirs, let number):
-        guard let peer = links[id]?.device ?? links[id]?.joiner else { return }
-        answer(theirs, number: number, on: id, peer)
-      case .piece(let answer):
-        guard let log = stores[answer.store]?.log else { continue }
-        let piece = links[id]?.piece(
-          of: answer, from: log, bytes: pieceBytes, evenEmpty: answer.number > 0)
-        if let piece { send(piece, on: id) }
-      }
-    }
-    planCoverage()
   }
 }

@@ -49,8 +49,8 @@ extension Replica {
     return holders
   }
 
-  /// How many change sets this device covers that the other is not known to cover. Stores of which
-  /// nothing was heard are left out.
+  /// How many change sets this device covers that the other is not known to cover. Stores whose
+  /// coverage the other never sent are left out.
   ///
   /// - Complexity: O(*c*) in the chains.
   package func behind(_ device: DeviceID) -> [StoreIdentifier: UInt64] {
@@ -76,16 +76,16 @@ extension Replica {
     contacts.meetings[device]?.handshake?.clockOffsetMilliseconds
   }
 
-  /// In milliseconds since 1970; nil if not heard since the start.
+  /// When the device was last seen, in milliseconds since 1970; nil if not since the start.
   package func lastSeenMilliseconds(of device: DeviceID) -> UInt64? {
     contacts.meetings[device]?.lastSeenMilliseconds
   }
 
-  /// Whether anything was heard of a device since it became a member. If not, it may have died
-  /// while it joined.
+  /// Whether a device was seen since it became a member: in a session, at an address or as an
+  /// author. If not, it may have died while it joined.
   ///
   /// - Complexity: O(*c*) in the chains.
-  package func wasHeard(_ device: DeviceID) -> Bool {
+  package func wasSeen(_ device: DeviceID) -> Bool {
     device == keys.id || contacts.meetings[device] != nil
       || contacts.addresses[device]?.isEmpty == false
       || stores.values.contains { store in
@@ -116,7 +116,7 @@ extension Replica {
     let ownBytes = stores.values.reduce(0) { $0 + $1.log.weights[keys.id] }
     status.stores = stores.keys.sorted().compactMap { storeStatus($0, ownBytes: ownBytes) }
     status.isRevoked = isRevoked
-    status.isBarren = isBarren
+    status.hasNoIncarnations = hasNoIncarnations
     status.keepsHistory = keepsHistory
     status.clock = clockStatus
     status.counters = counters
@@ -151,7 +151,7 @@ extension Replica {
       NodeStatus.Revocation(revokers: $0.by, milliseconds: $0.issued.asSigned)
     }
     device.lastSeenMilliseconds = lastSeenMilliseconds(of: id)
-    device.wasSeen = wasHeard(id)
+    device.wasSeen = wasSeen(id)
     device.addresses = contacts.addresses[id] ?? []
     if device.isThisDevice {
       device.software = Software.version
@@ -193,9 +193,9 @@ extension Replica {
 }
 
 extension Replica {
-  /// The members that were not known to cover a forgotten removal, or lack half of as many as a store
-  /// keeps. Nobody has those that wait to be published; a device of which nothing was heard since the
-  /// start may have all others.
+  /// The members that were not known to cover a forgotten removal, or lack half of as many as a
+  /// store keeps. Nobody has those that wait to be published; a device whose coverage is not known
+  /// may have all others.
   fileprivate func removalsUnseen(in store: StoreReplica) -> [DeviceID] {
     let unseen = store.horizon.unseen
     let waiting = store.state.drafted.values.count(where: \.entry.isRemoval)
@@ -205,11 +205,56 @@ extension Replica {
     return roster.sortedMembers.map(\.device).filter { device in
       if unseen.contains(device) { return true }
       guard device != keys.id, (waiting + locations.count) * 2 >= removalLimit else { return false }
-      let wasHeard = coverage.lacking([:], of: store.identifier, device) != nil
+      let isKnown = coverage.lacking([:], of: store.identifier, device) != nil
       let covered = coverage.covered(by: device, of: store.identifier)
-      let lacking = wasHeard ? locations.count { $0.sequence > covered[$0.chain] ?? 0 } : 0
+      let lacking = isKnown ? locations.count { $0.sequence > covered[$0.chain] ?? 0 } : 0
       return (waiting + lacking) * 2 >= removalLimit
     }
+  }
+}
+
+// MARK: Carriers
+
+extension Replica {
+  /// Adds what this replica knows of a carrier.
+  ///
+  /// - Complexity: O(*o* · *c*) in its objects and their chains.
+  package func describe(_ carrier: inout NodeStatus.Carrier, _ id: CarrierID) {
+    guard let known = carriers[id] else { return }
+    carrier.listedMilliseconds = known.listedMilliseconds
+    carrier.heldSinceMilliseconds = heldSince(on: id).map { known.heldSince ?? $0 }
+    carrier.waitsForTime = !timeKeeper.isCertain && stores.values.contains { !$0.drafts.isEmpty }
+    carrier.count(known, timeKeeper)
+  }
+
+  /// The carriers of which objects are known, or that are attached.
+  package var carrierIDs: Set<CarrierID> { Set(carriers.keys) }
+
+  /// When the last listing came, if it showed all that this device covers and has written, of all
+  /// stores or of one.
+  package func heldSince(
+    on id: CarrierID, _ identifier: StoreIdentifier? = nil
+  ) -> UInt64? {
+    guard let carrier = carriers[id], keyring.current != nil else { return nil }
+    let meant = identifier.map { name in stores.filter { $0.key == name } } ?? stores
+    guard meant.values.allSatisfy({ $0.drafts.isEmpty && !$0.horizon.isBelow }),
+      carrier.holds(meant.keys, in: carrierReader([:]))
+    else { return nil }
+    return carrier.listedMilliseconds
+  }
+
+  /// Whether stores are exchanged with one of these devices now.
+  package func isConnected(to devices: [DeviceID]) -> Bool {
+    links.values.contains { link in
+      link.isExchanging && link.device.map(devices.contains) == true
+    }
+  }
+
+  /// Whether a turn is under way, or one is asked for.
+  package func isBusy(with id: CarrierID) -> Bool {
+    guard let carrier = carriers[id] else { return false }
+    if case .idle = carrier.phase { return carrier.isAsked && usesCarriers }
+    return true
   }
 }
 

@@ -17,9 +17,9 @@ package struct Replica: Sendable {
   var keepsHistory = true
 
   var stores: [StoreIdentifier: StoreReplica] = [:]
-  /// Bytes of an answer after which the rest waits; less only in tests of pieces.
+  /// The bytes of an answer after which the rest waits; less only in tests of pieces.
   package var pieceBytes = Limits.pieceBytes
-  /// Removals kept of a store; less only in simulations.
+  /// How many removals are kept of a store; less only in simulations.
   package var removalLimit = Limits.removals
   /// The bytes of a carrier's object of level 0; less only in simulations.
   package var levelBytes = Limits.smallestObjectBytes
@@ -29,7 +29,7 @@ package struct Replica: Sendable {
   var storesLeftOut: [DeviceID: StoresLeftOut] = [:]
   var coverage: Coverage
   var counters = NodeStatus.Counters()
-  /// Found by storage; the start drops it.
+  /// The damage that storage found; the start drops it.
   var damage = StorageDamage()
   var carriers: [CarrierID: Carrier] = [:]
   /// When the first carrier was attached, by the monotonic clock.
@@ -159,21 +159,6 @@ package struct Replica: Sendable {
     return effects
   }
 
-  private mutating func receive(_ message: InboundMessage, on id: SessionID) {
-    guard let link = links[id] else { return }
-    if link.joiner != nil { return receive(message.body, fromJoiner: id) }
-    if let device = link.device { contacts.note(device, at: now.wallMilliseconds) }
-    repeater = message.repeater
-    defer { repeater = nil }
-    switch message.body {
-    case .records(let records): receive(records, on: id)
-    case .have(let have): receive(have, on: id)
-    case .batch(let part): receive(part, size: message.size, on: id)
-    case .addresses(let addresses): mergeAddresses(addresses, from: id)
-    case .done: break  // Only a joiner says it.
-    }
-  }
-
   /// True with members whose clock agrees, and in a join.
   func exchanges(_ id: SessionID) -> Bool { links[id]?.isExchanging == true }
 
@@ -242,7 +227,7 @@ package struct Replica: Sendable {
   }
 
   /// Whether this device has used up its incarnations, and publishes no more.
-  package var isBarren: Bool { incarnations.areSpent(usedIncarnations) }
+  package var hasNoIncarnations: Bool { incarnations.areSpent(usedIncarnations) }
 
   /// - Complexity: O(*s*) in the stores.
   var usedIncarnations: Set<Incarnation> {

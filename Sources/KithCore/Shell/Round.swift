@@ -2,15 +2,15 @@
 ///
 /// A driver does ``beforeCommit``, commits ``mutations`` if there are any, then does
 /// ``afterCommit``. Joining commits makes an effect later than the replica asked, never earlier.
-/// Once the mutations are written, and survive the end of the process, it may do ``pushes`` while
-/// they are synced.
+/// Once the mutations are written, and survive the end of the process, it may do ``earlySends``
+/// while they are synced.
 package struct Round: Sendable {
   private var effects: [Effect]
   /// The index of the first `persist`.
   private let first: Int
   /// Messages that need no sync. If the driver could not send them before, it does
   /// before ``afterCommit``.
-  package private(set) var pushes: [Effect] = []
+  package private(set) var earlySends: [Effect] = []
 
   init(_ effects: [Effect]) {
     first = effects.firstIndex { if case .persist = $0 { true } else { false } } ?? effects.endIndex
@@ -22,13 +22,13 @@ package struct Round: Sendable {
     // Nothing overtakes on its session.
     var waiting = Set<SessionID>()
     for effect in effects[first...] {
-      guard case .push(let session, _) = effect else {
+      guard case .sendEarly(let session, _) = effect else {
         if let session = effect.session { waiting.insert(session) }
         self.effects.append(effect)
         continue
       }
       if mayGoEarly, !waiting.contains(session) {
-        pushes.append(effect)
+        earlySends.append(effect)
       } else {
         waiting.insert(session)
         self.effects.append(effect)
@@ -49,17 +49,17 @@ package struct Round: Sendable {
   /// Effects after the commit; skip the `persist`s.
   package var afterCommit: ArraySlice<Effect> { effects[first...] }
 
-  /// Whether ``pushes`` has change sets of this device: their numbers must not be given again if the
-  /// sync fails. Those of others come again.
+  /// Whether ``earlySends`` has change sets of this device: their numbers must not be given again if
+  /// the sync fails. Those of others come again.
   package func sendsEarly(of device: DeviceID) -> Bool {
-    !pushes.isEmpty
+    !earlySends.isEmpty
       && mutations.contains { mutation in
         guard case .put(.store(_, .changeSet(let reference)), _) = mutation else { return false }
         return reference.device == device
       }
   }
 
-  package var weight: Int { (effects + pushes).reduce(0) { $0 + $1.weight } }
+  package var weight: Int { (effects + earlySends).reduce(0) { $0 + $1.weight } }
 
   var writes: [WriteID] {
     effects.compactMap { if case .durable(let write) = $0 { write } else { nil } }
@@ -78,7 +78,7 @@ extension Effect {
     let held =
       switch self {
       case .persist(let mutations): mutations.reduce(0) { $0 + $1.weight }
-      case .send(_, let bytes), .push(_, let bytes): bytes.count
+      case .send(_, let bytes), .sendEarly(_, let bytes): bytes.count
       case .sendStored(_, let batch): batch.byteCount
       case .carrier(_, .put(let object)): object.byteCount
       case .carrier(_, .get(let names)), .carrier(_, .delete(let names)):
@@ -100,7 +100,7 @@ extension Effect {
   /// The session whose messages it stands between.
   fileprivate var session: SessionID? {
     switch self {
-    case .send(let session, _), .push(let session, _), .sendStored(let session, _),
+    case .send(let session, _), .sendEarly(let session, _), .sendStored(let session, _),
       .awaitDrain(let session), .promote(let session), .close(let session, _),
       .pulledAll(let session):
       session

@@ -77,8 +77,8 @@ package struct Shell: Sendable {
     case recovered
   }
 
-  /// The result of queueing a mark.
-  package enum Marked: Sendable {
+  /// The result of queueing a barrier.
+  package enum Barrier: Sendable {
     /// Everything is durable already.
     case nothingWaits
     /// It is settled like a write, after all earlier inputs.
@@ -88,7 +88,7 @@ package struct Shell: Sendable {
 
   /// A failure that lost accepted writes whose results nobody awaits.
   package struct Loss: Sendable {
-    /// 1, 2, 3 …
+    /// The count of losses so far: 1, 2, 3 …
     package var number: Int
     package var error: StorageError
   }
@@ -105,19 +105,19 @@ package struct Shell: Sendable {
 
   /// Callers only read it, or ask for values that it computes on demand.
   package var replica: Replica
-  /// For the next round, in order.
+  /// The effects of the next round, in order.
   package internal(set) var outbox: [Effect] = []
   /// The weight of the effects in the outbox.
   package internal(set) var outboxBytes = 0
   package internal(set) var health = Health.sound
-  /// The last of its kind; nil: none.
+  /// The last loss; nil: none.
   package internal(set) var loss: Loss?
   package private(set) var isClosed = false
   /// The run of the host; nil: unknown.
   package private(set) var boot: BootID?
   /// Stores that programs opened. Each new replica opens them again.
   package private(set) var openStores: [StoreIdentifier: Policy] = [:]
-  /// From the kernel; nil before the first.
+  /// The kernel's clock status as last handed in; nil before.
   package private(set) var clockStatus: (isSynchronised: Bool, hasHardware: Bool)?
   /// The program's setting; nil: as stored.
   package private(set) var keepsHistory: Bool?
@@ -255,9 +255,9 @@ package struct Shell: Sendable {
     return result
   }
 
-  /// Queues an empty write, which is settled after all earlier inputs. Its success says nothing of
-  /// writes that ``loss`` counts.
-  package mutating func mark(_ write: WriteID) -> Marked {
+  /// Queues a barrier: an empty write, which is settled after all earlier inputs. Its success says
+  /// nothing of writes that ``loss`` counts.
+  package mutating func queueBarrier(_ write: WriteID) -> Barrier {
     if let problem = health.problem { return .refused(problem) }
     coalescesUntil = nil
     guard isBusy || hasWork else { return .nothingWaits }

@@ -7,7 +7,7 @@ extension NodeStatus {
       case named
       /// The device was met there, or another device sent the address.
       case remembered
-      /// The device is heard there on the local network.
+      /// The device's beacons come from there on the local network.
       case heard
     }
 

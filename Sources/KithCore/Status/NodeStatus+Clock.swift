@@ -19,7 +19,7 @@ extension NodeStatus {
     /// How far stamps are ahead of the time; 0 if less than clocks may differ. Peers do not take
     /// such writes.
     package var stampsAheadMilliseconds: Int64 = 0
-    /// Devices whose clocks differed too much when last heard, by id.
+    /// Devices whose clocks, as last received, differed too much, by id.
     package var differences: [ClockDifference] = []
     /// Times received within the last hour, by id.
     package var peers: [PeerClock] = []

@@ -22,14 +22,14 @@ extension NodeStatus {
     package var enroller: Enroller?
     /// How it was revoked; nil if it was not.
     package var revocation: Revocation?
-    /// When it was last heard since the node was opened, in milliseconds since 1970; nil if never.
+    /// When it was last seen since the node was opened, in milliseconds since 1970; nil if never.
     package var lastSeenMilliseconds: UInt64?
     /// Whether this device received anything of it, directly or through others, since it became a
     /// member.
     ///
     /// If not, joining may have broken off.
     public var wasSeen = true
-    /// By store: how many change sets this device has that the other is not known to have.
+    /// How many change sets this device has that the other is not known to have, by store.
     ///
     /// 0 means up to date. Stores that the other did not tell about are left out. Empty for this
     /// device.
@@ -51,7 +51,7 @@ extension NodeStatus {
 
     /// When it was certified, by its own clock.
     public var enrolled: Date { Date(milliseconds: enrolledMilliseconds) }
-    /// When it was last heard since the node was opened; nil if never.
+    /// When it was last seen since the node was opened; nil if never.
     public var lastSeen: Date? { lastSeenMilliseconds.map(Date.init(milliseconds:)) }
 
     package init(id: DeviceID, name: String) {

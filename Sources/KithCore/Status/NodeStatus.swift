@@ -41,7 +41,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   /// It reads the data that it has, and writes nothing.
   public var isRevoked = false
   /// Whether this device has used up its incarnations and publishes no more.
-  package var isBarren = false
+  package var hasNoIncarnations = false
   /// Whether this device keeps what keys showed before.
   package var keepsHistory = true
   /// The time in use, and the clocks of other devices.
@@ -206,9 +206,9 @@ public struct NodeStatus: Codable, Hashable, Sendable {
 
     package struct Neighbour: Codable, Hashable, Sendable {
       package var device: DeviceID
-      /// The address at which it was heard, `host:port`.
+      /// The addresses from which its beacons came, `host:port`.
       package var addresses: [String]
-      /// Since it was last heard.
+      /// Milliseconds since its last beacon.
       package var milliseconds: UInt64
 
       package init(device: DeviceID, addresses: [String], milliseconds: UInt64) {
@@ -219,7 +219,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     }
 
     package var links: [Link]
-    /// The devices heard in the last minutes, by id.
+    /// The devices whose beacons came in the last minutes, by id.
     package var neighbours: [Neighbour]
     /// Each goes to all links.
     package var sent: UInt64

@@ -2,7 +2,7 @@
 package struct ExpectedValues: Codable, Hashable, Sendable {
   /// Nil: the key is missing.
   package var values: [Operation]
-  /// Of the keys that begin with one of these, the store shows only those of ``values``.
+  /// Prefixes of keys: of the keys that begin with one, the store shows only those in ``values``.
   package var prefixes: [String]
 
   package init(values: [Operation] = [], prefixes: [String] = []) {

@@ -4,8 +4,8 @@ internal import KithCrypto
 enum BatchOrigin {
   /// A session, on which these pieces of the same answer came before.
   case session(after: StoreExchange.Unfinished?)
-  /// A carrier, whose objects may be old.
-  case carrier
+  /// No session's answer: a carrier, whose objects may be old, or this device itself.
+  case other
 }
 
 /// The result of applying a batch.

@@ -38,9 +38,9 @@ extension StoreReplica {
     return changes
   }
 
-  /// The policy bounds the values of drafts, and the published entries the removals of their keys.
-  /// Of the other removals, whose keys no device has, drops the earliest above a limit, and a quarter
-  /// more, so that many writes pass before the next search.
+  /// Drops the earliest drafted removals above a limit, of keys that have no published entry. Drops
+  /// a quarter more, so that many writes pass before the next search. All other drafts are bounded:
+  /// the values by the policy, the removals by the published entries of their keys.
   ///
   /// - Complexity: O(log *n*) for each removal, amortised.
   private mutating func dropExcessRemovals() {

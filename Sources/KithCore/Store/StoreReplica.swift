@@ -123,8 +123,8 @@ struct StoreReplica {
         superseded: superseded.sorted()))
   }
 
-  /// That a key was missing is kept only if this device sets it, or if the key has a history:
-  /// otherwise a first sync would fill the history.
+  /// Keeps the values that changes replaced. If a key was missing before, that is kept only if this
+  /// device sets it, or if the key has a history: otherwise a first sync would fill the history.
   private mutating func keepPast(
     of changes: [ShownChange], because reason: ChangeReason?, at milliseconds: UInt64
   ) {

@@ -201,7 +201,8 @@ extension StoreState {
     return changes.sorted { $0.key < $1.key }
   }
 
-  /// The same entries under another policy, without drafts: the caller applies them again.
+  /// Returns a state of the same entries under another policy, without drafts: the caller applies
+  /// the drafts again.
   func under(_ policy: Policy) -> StoreState {
     var state = StoreState(policy: policy)
     for slot in slots.values {

@@ -41,7 +41,7 @@ package struct Have: Hashable, Sendable {
   package var listsAll: Bool
   package var stores: [StoreHave]
   package var words: [WordGroup] = []
-  /// Of the words that the sender keeps, in a full one.
+  /// The digest of the words that the sender keeps; only in a full `Have`.
   package var wordsDigest: Digest128?
   package var time: ClockReading?
 

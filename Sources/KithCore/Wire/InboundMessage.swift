@@ -77,7 +77,8 @@ package struct InboundMessage: Sendable {
 }
 
 extension TokenBucket {
-  /// Of the ``InboundMessage/recordCost`` of one session, which ends when it is used up.
+  /// Limits the ``InboundMessage/recordCost`` of one session. A session that costs more is paused
+  /// until the excess is refilled.
   package static var ofRecords: TokenBucket {
     TokenBucket(Limits.recordBurstBytes, per: Limits.recordBurstMilliseconds)
   }

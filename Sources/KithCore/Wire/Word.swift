@@ -61,7 +61,7 @@ package struct Word: Hashable, Sendable {
 /// of them.
 package struct WordContent: Hashable, Sendable {
   package struct Store: Hashable, Sendable {
-    /// Of the whole vector.
+    /// The digest of the whole vector.
     package var digest: Digest128
     /// Entries of the chains that published last, at most ``Limits/wordEntries`` in all stores: they
     /// tell something while vectors still differ.

@@ -72,7 +72,7 @@ struct History {
       for given in [clock] + write.copied {
         guard let new = moved.first(where: { $0.old == given })?.new else { continue }
         // A copy only gave the write one more possible stamp: its directory may be given up
-        // unheard.
+        // before anybody has seen it.
         if write.device == device, given == clock {
           writes[id]?.clock = new
           // After a failed commit the disk still has the old stamp.

@@ -36,11 +36,11 @@ extension Simulation {
   ) throws(Violation) {
     let copied = Set(devices.compactMap(\.original))
     for other in devices where other.keys.id != device.keys.id && !other.isTraitor {
-      let heard = replica.knownProcesses(of: other.keys.id)
+      let known = replica.knownProcesses(of: other.keys.id)
       let isTwice = other.original != nil || copied.contains(other.number)
-      let isUnheard = other.processesSinceRestore?.isDisjoint(with: heard.all) == true
+      let isUnseen = other.processesSinceRestore?.isDisjoint(with: known.all) == true
       guard other.isRunning,
-        heard.session == other.process.shortName || !isTwice && !isUnheard
+        known.session == other.process.shortName || !isTwice && !isUnseen
       else { continue }
       let id = SimulatedDevice.Belief(device: other.number, life: other.life)
       for store in stores {

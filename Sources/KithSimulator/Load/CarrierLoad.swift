@@ -7,7 +7,7 @@ package struct CarrierLoad {
   package struct Setup: Codable, Hashable, Sendable {
     package var devices: Int
     package var days: Int
-    /// By devices in turn, at random times.
+    /// Writes by the devices in turn, at random times.
     package var changesPerDay: Int
     /// How many keys are written.
     package var keys: Int
@@ -43,8 +43,9 @@ package struct CarrierLoad {
 
   package struct Result: Codable, Hashable, Sendable {
     package var setup: Setup
-    /// Of all days, and of a day without a change after them.
+    /// The operations of all days.
     package var work = Work()
+    /// The operations of a day without a change after them.
     package var idleDay = Work()
     /// The carrier's content at the end, and its maximum.
     package var objects = 0

@@ -178,7 +178,7 @@ package struct Spread {
       case .persist(let mutations):
         delay = setup.commitMicroseconds
         try? devices[number].disk.commit(mutations)
-      case .send(let session, let bytes), .push(let session, let bytes):
+      case .send(let session, let bytes), .sendEarly(let session, let bytes):
         send(bytes, on: session, from: number, delay: delay)
       case .sendStored(let session, let batch):
         var messages: [[UInt8]] = []

@@ -100,8 +100,8 @@ extension Simulation {
         }
       ).messages()
     case .lastGeneration:
-      // A device that has heard no earlier time takes it over once its own clock is past 2046, when
-      // the ration reaches it. Its clock tells that, and not its core, whose bug this may be.
+      // A device that has received no earlier time takes it over once its own clock is past 2046,
+      // when the ration reaches it. Its clock tells that, and not its core, whose bug this may be.
       let years: UInt64 = 19
       guard peer.clock.instant(at: now).wallMilliseconds < HostClock.origin + years * 31_557_600_000
       else { return [] }

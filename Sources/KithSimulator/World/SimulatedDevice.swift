@@ -52,7 +52,7 @@ final class SimulatedDevice {
   var isPaused = false
   /// Events during a pause.
   var held: [Event] = []
-  /// Writes and marks that its program waits for.
+  /// Writes and barriers that its program waits for.
   var awaited: Set<UInt64> = []
   var isDrainPlanned = false
   /// The mutations of the commit under way, until they are written.

@@ -141,9 +141,11 @@ extension Simulation {
 
   /// A program waits until its writes are durable.
   private func flush(_ device: SimulatedDevice) {
-    let mark = WriteID(rawValue: nextWrite)
+    let barrier = WriteID(rawValue: nextWrite)
     nextWrite += 1
-    if case .queued = device.shell?.mark(mark) { device.awaited.insert(mark.rawValue) }
+    if case .queued = device.shell?.queueBarrier(barrier) {
+      device.awaited.insert(barrier.rawValue)
+    }
   }
 
   func takeRefusals(

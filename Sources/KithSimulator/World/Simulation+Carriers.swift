@@ -114,7 +114,7 @@ extension Simulation {
     if isThere, case .delete = order { before = coverageBeforeDeletion(by: device, on: carrier) }
     let events = events(of: order, by: isThere ? device : nil, on: carrier)
     if let before { try checkDeleted(before, by: device, on: carrier) }
-    // A device that goes on without this operation hears nothing of it.
+    // A device that goes on without this operation gets no answer to it.
     guard isThere, device.operations[carrier]?.number == number else { return }
     switch order {
     case .get(let names) where names.count > 1 && events.allSatisfy(\.isGot):

@@ -265,10 +265,10 @@ extension Simulation {
     try checkClock(device.writing, on: device)
     device.writing = []
     device.hasSentUnsynced = round.sendsEarly(of: device.keys.id)
-    tally.count("messages sent early", round.pushes.count)
-    try act(on: round.pushes[...], device)
+    tally.count("messages sent early", round.earlySends.count)
+    try act(on: round.earlySends[...], device)
     guard device.life == life else { return }
-    device.syncEnd = round.pushes.isEmpty ? .succeeds : drawSyncEnd()
+    device.syncEnd = round.earlySends.isEmpty ? .succeeds : drawSyncEnd()
     let isSlow =
       device.syncEnd != .succeeds || Int.random(in: 0..<100, using: &diskChance) == 0
     let slow: UInt64 = isSlow ? 40 : 1
@@ -315,7 +315,7 @@ extension Simulation {
     device.awaited.insert(write.rawValue)
   }
 
-  /// Writes become durable in order, so a mark follows all writes that were accepted before it.
+  /// Writes become durable in order, so a barrier follows all writes that were accepted before it.
   private func tell(_ settled: [WriteID], on device: SimulatedDevice) throws(Violation) {
     device.awaited.subtract(settled.map(\.rawValue))
     for write in settled {
@@ -341,7 +341,7 @@ extension Simulation {
       if case .persist = effect { continue }
       if burn(device) { return }
       switch effect {
-      case .send(let session, let bytes), .push(let session, let bytes):
+      case .send(let session, let bytes), .sendEarly(let session, let bytes):
         try send(bytes, on: session, from: device)
       case .sendStored(let session, let batch):
         var messages: [[UInt8]] = []

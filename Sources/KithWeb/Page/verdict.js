@@ -64,7 +64,7 @@ export function verdict(app, now) {
 
 function problem(status) {
   const details = [];
-  if (status.isBarren) {
+  if (status.hasNoIncarnations) {
     details.push("This device was copied or restored too often. It publishes nothing.");
   }
   const damaged = status.stores.filter((store) => store.missing);

@@ -54,7 +54,7 @@ import Testing
     let durable = device.disk
     // The world checks that what is sent is on disk.
     try device.storage.commit(round.mutations)
-    for effect in round.pushes { world.carryOut(effect, on: 0) }
+    for effect in round.earlySends { world.carryOut(effect, on: 0) }
     device.disk = durable
   }
 
@@ -75,7 +75,7 @@ import Testing
   {
     let world = try world(seed: 1)
     let round = try round(of: [set("k", 1)], in: world)
-    #expect(round.pushes.count == 1)
+    #expect(round.earlySends.count == 1)
     #expect(round.writes == [WriteID(rawValue: 900)], "the caller waits for the commit")
     let later = round.afterCommit.compactMap { effect -> [UInt8]? in
       if case .send(_, let bytes) = effect { bytes } else { nil }
@@ -85,7 +85,7 @@ import Testing
       let message = try #require(InboundMessage(decoding: bytes, account: world.account))
       guard case .have = message.facts else { throw ShellFixture.full }
     }
-    for case .push(_, let bytes) in round.pushes {
+    for case .sendEarly(_, let bytes) in round.earlySends {
       let message = try #require(InboundMessage(decoding: bytes, account: world.account))
       guard case .batch = message.facts else { throw ShellFixture.full }
     }
@@ -99,11 +99,11 @@ import Testing
     let world = try world(seed: 2, isMarked: false)
     #expect(world.devices[0].disk.earlySending == nil)
     let first = try round(of: [set("k", 1)], in: world)
-    #expect(first.pushes.isEmpty)
+    #expect(first.earlySends.isEmpty)
     #expect(first.mutations.contains { $0.key == .earlySending })
     try end(first, in: world)
     let second = try round(of: [set("k", 2)], number: 901, in: world)
-    #expect(second.pushes.count == 1)
+    #expect(second.earlySends.count == 1)
     #expect(!second.mutations.contains { $0.key == .earlySending })
     try end(second, in: world)
   }
@@ -157,7 +157,7 @@ import Testing
       .write(WriteID(rawValue: 900), TestWorld.store, [set("k", 1)]), at: world.instant(of: 0))
     device.shell.close()
     let last = try flushed(in: world)
-    #expect(last.pushes.isEmpty)
+    #expect(last.earlySends.isEmpty)
     try end(last, in: world)
     #expect(device.disk.earlySending == nil)
     // A closed shell takes no input.
@@ -220,7 +220,7 @@ import Testing
     // A draft of a commit under way is old too: its round is not done.
     world.disconnectAll()
     let under = try round(of: [set("under way", 1)], in: world)
-    #expect(under.pushes.isEmpty)
+    #expect(under.earlySends.isEmpty)
     #expect(device.replica.stores[TestWorld.store]?.drafts.hasStored == true)
   }
 
@@ -228,20 +228,20 @@ import Testing
     let (one, two) = (SessionID(rawValue: 1), SessionID(rawValue: 2))
     let persist = Effect.persist([.put(.clock, HybridTime(rawValue: 1).row)])
     let round = Round([
-      .push(two, [0]), persist, .push(one, [1]), .send(two, [2]), .push(two, [3]), .push(one, [4]),
-      .awaitDrain(one), .push(one, [5]),
+      .sendEarly(two, [0]), persist, .sendEarly(one, [1]), .send(two, [2]), .sendEarly(two, [3]),
+      .sendEarly(one, [4]), .awaitDrain(one), .sendEarly(one, [5]),
     ])
     #expect(Self.bytes(round.beforeCommit) == [0])
-    #expect(Self.bytes(round.pushes) == [1, 4])
+    #expect(Self.bytes(round.earlySends) == [1, 4])
     #expect(Self.bytes(round.afterCommit) == [2, 3, 5])
     // Without a commit there is nothing to wait for.
-    #expect(Self.bytes(Round([.push(one, [1])]).beforeCommit) == [1])
+    #expect(Self.bytes(Round([.sendEarly(one, [1])]).beforeCommit) == [1])
   }
 
   private static func bytes(_ effects: some Sequence<Effect>) -> [UInt8] {
     effects.flatMap { effect -> [UInt8] in
       switch effect {
-      case .send(_, let bytes), .push(_, let bytes): bytes
+      case .send(_, let bytes), .sendEarly(_, let bytes): bytes
       default: []
       }
     }
@@ -260,8 +260,10 @@ import Testing
     for (key, isEarly) in keys {
       // Also if the change comes after the message.
       for mutations in [[Mutation.put(key, [1])], [.remove(key)]] {
-        let round = Round([.persist([.remove(.clock)]), .push(session, [1]), .persist(mutations)])
-        #expect(round.pushes.isEmpty != isEarly, "\(key)")
+        let round = Round([
+          .persist([.remove(.clock)]), .sendEarly(session, [1]), .persist(mutations),
+        ])
+        #expect(round.earlySends.isEmpty != isEarly, "\(key)")
       }
     }
   }
@@ -274,7 +276,7 @@ import Testing
       world.write([set("theirs", .integer(Int64(lead)))], on: 1)
       world.settle()
       let round = try round(of: [set("k", .integer(Int64(lead)))], number: UInt64(lead), in: world)
-      #expect(round.pushes.isEmpty != isEarly, "\(lead) ms ahead")
+      #expect(round.earlySends.isEmpty != isEarly, "\(lead) ms ahead")
       try sendEarly(round, in: world)
       try end(round, in: world)
       world.settle()
@@ -289,7 +291,7 @@ import Testing
         .clockStatus(isSynchronised: true, hasHardware: hasHardware), at: world.instant(of: 0))
       let value = PropertyListValue.integer(Int64(number))
       let round = try round(of: [set("k", value)], number: 900 + UInt64(number), in: world)
-      #expect(round.pushes.isEmpty == !hasHardware)
+      #expect(round.earlySends.isEmpty == !hasHardware)
       try sendEarly(round, in: world)
       try end(round, in: world)
       world.settle()
@@ -303,7 +305,7 @@ import Testing
       world.write([set("first of \(number)", 1)], on: 0)
       world.settle()
       let round = try round(of: [set("k", 1)], number: UInt64(1_000 + number), in: world)
-      early.append(!round.pushes.isEmpty)
+      early.append(!round.earlySends.isEmpty)
       try sendEarly(round, in: world)
       try end(round, in: world)
       world.settle()
@@ -316,7 +318,7 @@ import Testing
       world.settle()
     }
     #expect(early == Array(repeating: true, count: 8) + [false, false])
-    #expect(!world.devices[0].replica.isBarren)
+    #expect(!world.devices[0].replica.hasNoIncarnations)
   }
 
   @Test func `a batch of another device is relayed before the sync, without a mark`() throws {
@@ -332,7 +334,7 @@ import Testing
       messages.first { if case .batch = $0.facts { true } else { false } })
     _ = device.shell.handle(.received(pipe.session, inbound), at: world.instant(of: 0))
     let round = try flushed(in: world)
-    #expect(round.pushes.count == 1)
+    #expect(round.earlySends.count == 1)
     #expect(!round.mutations.contains { $0.key == .earlySending })
     // If its sync fails, nothing of this device was lost.
     #expect(round.sendsEarly(of: world.devices[1].keys.id))
@@ -342,8 +344,8 @@ import Testing
       device: device.keys.id, incarnation: Incarnation(rawValue: 1), sequence: 1,
       digest: Blake2b.digest256([1]))
     let superseding = Round([
-      .persist([.remove(.store(TestWorld.store, .changeSet(own)))]), .push(pipe.session, [1]),
+      .persist([.remove(.store(TestWorld.store, .changeSet(own)))]), .sendEarly(pipe.session, [1]),
     ])
-    #expect(superseding.pushes.count == 1 && !superseding.sendsEarly(of: device.keys.id))
+    #expect(superseding.earlySends.count == 1 && !superseding.sendsEarly(of: device.keys.id))
   }
 }

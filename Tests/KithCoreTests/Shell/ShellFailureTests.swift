@@ -50,7 +50,7 @@ import Testing
     guard case .reload = fixture.next() else { throw ShellFixture.full }
     _ = try fixture.reopen()
     fixture.drain()
-    guard case .nothingWaits = fixture.shell.mark(WriteID(rawValue: 2 << 40)) else {
+    guard case .nothingWaits = fixture.shell.queueBarrier(WriteID(rawValue: 2 << 40)) else {
       throw ShellFixture.full
     }
     // An awaited one is no loss: its writer is told.

@@ -110,10 +110,10 @@ import Testing
     #expect(fixture.shell.committed().settled.count == 2)
   }
 
-  @Test func `coalescing ends for a write that does not coalesce, a mark, and closing`() throws {
+  @Test func `coalescing ends for a write that does not coalesce, a barrier, and closing`() throws {
     let ends: [(inout ShellFixture) throws -> Void] = [
       { _ = try $0.write("b") },
-      { _ = $0.shell.mark(WriteID(rawValue: 100)) },
+      { _ = $0.shell.queueBarrier(WriteID(rawValue: 100)) },
       { $0.shell.close() },
       { $0.shell.endCoalescing() },
     ]
@@ -134,21 +134,21 @@ import Testing
 
   // MARK: Marks
 
-  @Test func `a mark is settled after all that was taken before`() throws {
+  @Test func `a barrier is settled after all that was taken before`() throws {
     var fixture = try ShellFixture()
-    let mark = WriteID(rawValue: 100)
-    guard case .nothingWaits = fixture.shell.mark(mark) else { throw ShellFixture.full }
+    let barrier = WriteID(rawValue: 100)
+    guard case .nothingWaits = fixture.shell.queueBarrier(barrier) else { throw ShellFixture.full }
     _ = try fixture.write("a")
     _ = try fixture.nextRound()
     // The commit under way is not durable yet.
-    guard case .queued = fixture.shell.mark(mark) else { throw ShellFixture.full }
+    guard case .queued = fixture.shell.queueBarrier(barrier) else { throw ShellFixture.full }
     let second = try fixture.write("b")
-    #expect(!fixture.shell.committed().settled.contains(mark))
+    #expect(!fixture.shell.committed().settled.contains(barrier))
     let round = try fixture.nextRound()
     #expect(!round.mutations.isEmpty)
-    #expect(Set(fixture.shell.committed().settled) == [mark, second])
+    #expect(Set(fixture.shell.committed().settled) == [barrier, second])
     try fixture.fail()
-    guard case .refused(ShellFixture.full) = fixture.shell.mark(mark) else {
+    guard case .refused(ShellFixture.full) = fixture.shell.queueBarrier(barrier) else {
       throw ShellFixture.full
     }
   }

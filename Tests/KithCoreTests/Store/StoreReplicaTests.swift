@@ -202,7 +202,7 @@ import Testing
     var batch = try pair.publish([set("k", "v")], by: 0)
     let chain = ChainID(device: gone.id, incarnation: Incarnation(rawValue: 1))
     batch.covers.append(Cover(chain: chain, from: 0, through: 1))
-    let applied = pair.take(batch, on: 1, isSession ? .session(after: nil) : .carrier)
+    let applied = pair.take(batch, on: 1, isSession ? .session(after: nil) : .other)
     #expect(applied.taint.isOfAllChains == isSession)
     #expect(pair.stores[1].log.vector == (isSession ? [:] : [pair.chain(0): 1]))
   }
@@ -250,7 +250,7 @@ import Testing
     let applied = pair.take(
       Batch(
         store: TestWorld.store, changeSets: [changeSet],
-        covers: [Cover(chain: chain, from: 0, through: 1)]), on: 1, .carrier)
+        covers: [Cover(chain: chain, from: 0, through: 1)]), on: 1, .other)
     #expect(applied.outcome.mutations.isEmpty && applied.relayed == nil && !applied.isNews)
     #expect(pair.stores[1].state.shown.isEmpty)
     #expect(applied.taint.isUnjudged == (wrong == .author || wrong == .epoch))

@@ -262,7 +262,7 @@ final class TestWorld {
       if round.afterCommit.contains(where: { if case .durable = $0 { true } else { false } }) {
         checkIsDurable(device)
       }
-      for effect in round.pushes + round.afterCommit { carryOut(effect, on: index) }
+      for effect in round.earlySends + round.afterCommit { carryOut(effect, on: index) }
       _ = device.shell.committed()
     }
   }
@@ -270,7 +270,7 @@ final class TestWorld {
   func carryOut(_ effect: Effect, on index: Int) {
     let device = devices[index]
     switch effect {
-    case .send(let session, let message), .push(let session, let message):
+    case .send(let session, let message), .sendEarly(let session, let message):
       checkIsDurable(message, on: device)
       guard let (key, end) = find(session, from: index) else { return }
       links[key]?.ends[end].messages.append(message)

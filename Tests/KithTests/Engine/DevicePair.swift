@@ -1,6 +1,7 @@
 import KithCore
 import KithCrypto
 import KithSimulator
+import KithTestSupport
 import Synchronization
 
 @testable import Kith

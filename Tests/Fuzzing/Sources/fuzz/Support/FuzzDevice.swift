@@ -59,7 +59,7 @@ struct FuzzDevice {
       switch effect {
       case .persist(let mutations):
         for mutation in mutations { disk.apply(mutation) }
-      case .send(let session, let message), .push(let session, let message):
+      case .send(let session, let message), .sendEarly(let session, let message):
         bytes += message.count
         checkIsKept(message)
         sent[session, default: []].append(message)

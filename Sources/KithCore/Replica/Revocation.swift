@@ -63,7 +63,7 @@ extension Replica {
   /// Carries over revoked devices' entries that nobody has carried over yet, and drops those
   /// devices' change sets in the same commit.
   mutating func carryOverFromRevoked() {
-    let mayPublish = roster.isMember(keys.id) && !isBarren
+    let mayPublish = roster.isMember(keys.id) && !hasNoIncarnations
     for identifier in stores.keys.sorted() where stores[identifier]?.log.holdsWithheld == true {
       let sealer = mayPublish ? sealer(for: identifier) : nil
       let mutations = stores[identifier]?.carryOver(
@@ -72,6 +72,54 @@ extension Replica {
       carryOut(StoreOutcome(mutations: mutations, hasProgress: true), in: [identifier])
       // Covers were withheld until now. Each peer is sent everything above its vector again.
       for id in links.keys.sorted() where links[id]?.queueAgain(identifier) == true { catchUp(id) }
+    }
+  }
+}
+
+/// A revocation in one store.
+extension StoreReplica {
+  /// Withholds revoked devices' chains (`Docs/Protocol.md`, "Membership"). Drops them if no kept
+  /// entry is in them.
+  mutating func withhold(_ revoked: Set<DeviceID>) -> [Mutation] {
+    log.withhold(revoked)
+    unsentChains = unsentChains.filter { !revoked.contains($0.device) }
+    return withheldEntries.isEmpty ? log.dropWithheld(in: identifier) : []
+  }
+
+  /// Carries over revoked devices' entries that no device has carried over, and drops those
+  /// devices' change sets. The shown values stay.
+  ///
+  /// Returns nil if the entries wait for a sealer.
+  mutating func carryOver(
+    by sealer: Sealer?, clock: inout TimeKeeper, entropy: inout any Entropy
+  ) -> [Mutation]? {
+    // Equals the author's plaintext, since an entry has one encoding.
+    let entries = withheldEntries.map { ($0.entry, $0.entry.plaintext()) }
+    guard !entries.isEmpty else { return log.dropWithheld(in: identifier) }
+    guard let sealer else { return nil }
+    var mutations: [Mutation] = []
+    var changeSets: [ChangeSet] = []
+    for part in Sealer.parts(of: entries) {
+      let changeSet = seal(part, by: sealer, clock: clock.tick(), &entropy)
+      mutations += insertOwn(changeSet) { store, index in
+        let (entry, plaintext) = part[Int(index)]
+        let location = EntryLocation(changeSet: changeSet.reference, index: index)
+        _ = store.state.relocate(entry.key, Blake2b.digest256(plaintext), to: location)
+        return []
+      }
+      changeSets.append(changeSet)
+    }
+    return mutations + log.dropWithheld(in: identifier)
+      + cover(changeSets).map { $0.mutation(in: identifier) }
+  }
+
+  /// Kept entries with withheld boxes, by key, newest first.
+  ///
+  /// - Complexity: O(*n* log *n*) in the keys if anything is withheld.
+  private var withheldEntries: [KeptEntry] {
+    guard log.holdsWithheld else { return [] }
+    return state.slots.sorted { $0.key < $1.key }.flatMap { _, slot in
+      slot.kept.filter { $0.location.map { log.isWithheld($0.changeSet.device) } ?? false }
     }
   }
 }

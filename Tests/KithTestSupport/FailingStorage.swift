@@ -1,9 +1,9 @@
-import Dispatch
-import KithCore
-import Synchronization
+internal import Dispatch
+package import KithCore
+internal import Synchronization
 
-/// Storage in memory that fails on demand.
-final class FailingStorage: ReplicaStorage {
+/// Storage that fails on demand, and can be kept waiting.
+package final class FailingStorage: ReplicaStorage {
   private struct State {
     var problem: StorageError?
     var commits = 0
@@ -18,16 +18,16 @@ final class FailingStorage: ReplicaStorage {
   private let state = Mutex(State())
   private let gate = DispatchSemaphore(value: 0)
 
-  init(_ inner: any ReplicaStorage) { self.inner = inner }
+  package init(_ inner: any ReplicaStorage) { self.inner = inner }
 
-  var commits: Int { state.withLock { $0.commits } }
+  package var commits: Int { state.withLock { $0.commits } }
 
-  func fail(_ code: StorageError.Code?) {
+  package func fail(_ code: StorageError.Code?) {
     state.withLock { $0.problem = code.map(Self.error) }
   }
 
   /// Lets one commit fail, and takes those after it.
-  func failNextCommit(_ code: StorageError.Code) {
+  package func failNextCommit(_ code: StorageError.Code) {
     state.withLock { $0.nextProblem = Self.error(code) }
   }
 
@@ -36,32 +36,32 @@ final class FailingStorage: ReplicaStorage {
   }
 
   /// Keeps the next commit waiting until ``release()``.
-  func hold() { state.withLock { $0.holds = true } }
+  package func hold() { state.withLock { $0.holds = true } }
 
   /// Keeps the next commit waiting until ``release()`` once it is written.
-  func holdSync() { state.withLock { $0.holdsSync = true } }
+  package func holdSync() { state.withLock { $0.holdsSync = true } }
 
   /// Whether a commit is kept waiting.
-  var isHolding: Bool { state.withLock { $0.isHolding } }
+  package var isHolding: Bool { state.withLock { $0.isHolding } }
 
   /// Lets the commit that waits go on.
-  func release() { gate.signal() }
+  package func release() { gate.signal() }
 
-  var isCopy: Bool { inner.isCopy }
+  package var isCopy: Bool { inner.isCopy }
 
   /// Lets loading fail.
-  func failLoading(_ code: StorageError.Code?) {
+  package func failLoading(_ code: StorageError.Code?) {
     state.withLock { $0.outlineProblem = code.map(Self.error) }
   }
 
-  func outline() throws(StorageError) -> StorageOutline {
+  package func outline() throws(StorageError) -> StorageOutline {
     if let problem = state.withLock({ $0.outlineProblem }) { throw problem }
     return try inner.outline()
   }
 
-  func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?] { try inner.rows(keys) }
+  package func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?] { try inner.rows(keys) }
 
-  func commit(_ mutations: [Mutation], written: @Sendable () -> Bool) throws(StorageError) {
+  package func commit(_ mutations: [Mutation], written: @Sendable () -> Bool) throws(StorageError) {
     let holds = state.withLock { state in
       state.commits += 1
       defer { state.holds = false }
