@@ -22,7 +22,7 @@ extension AccountsDirectory {
     guard try KithError.mapping(DeviceDirectory.findsDevice(local)) else { return HandedOver() }
     let device = try openLocal(waiting: wait)
     defer { try? device.close() }
-    return try Storage.load(device).handOver(from: device.storage, to: account)
+    return try DeviceStorage.load(device).handOver(from: device.storage, to: account)
   }
 
   /// Waits for another process that has the local stores open.
@@ -30,7 +30,7 @@ extension AccountsDirectory {
     let release = DirectoryWait(local, within: wait)
     while true {
       do throws(KithError) {
-        return try Storage.open(local, nil)
+        return try DeviceStorage.open(local, nil)
       } catch {
         guard error.code == .inUse, release.wait() else { throw error }
       }
@@ -220,7 +220,7 @@ extension AccountsDirectory {
     guard try KithError.mapping(DeviceDirectory.findsDevice(local)) else { return [] }
     let device = try KithError.mapping(DeviceDirectory.openCopy(of: local))
     defer { try? device.close() }
-    return try Storage.load(device).stores.filter { !$0.value.draftedWrites.isEmpty }
+    return try DeviceStorage.load(device).stores.filter { !$0.value.draftedWrites.isEmpty }
       .map(\.key).sorted()
   }
 }

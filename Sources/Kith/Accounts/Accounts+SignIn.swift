@@ -413,11 +413,11 @@ extension Accounts {
     for name in directory.unnoted(in: registry) {
       // One that is in use may be about to be noted.
       let path = directory.directory(of: .signedIn(directory: name))
-      let device = try? Storage.open(
+      let device = try? DeviceStorage.open(
         path, configuration.passphrase, isForReading: configuration.isForReading)
       guard let device else { continue }
       defer { try? device.close() }
-      guard let account = try? Storage.account(of: device) else { continue }
+      guard let account = try? DeviceStorage.account(of: device) else { continue }
       registry.devices.append(.init(account: account.digest.hex, directory: name))
     }
     return registry

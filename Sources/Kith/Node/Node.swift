@@ -58,7 +58,7 @@ package final class Node: Sendable {
   /// Blocks while the disk works.
   convenience init(opening configuration: Configuration) throws(KithError) {
     let peers = try Self.peerAddresses(configuration.peers)
-    let opened = try Storage.open(
+    let opened = try DeviceStorage.open(
       configuration.directory, configuration.passphrase, isForReading: configuration.isForReading)
     do throws(KithError) {
       let engine = try Self.engine(of: opened, configuration)
@@ -86,7 +86,7 @@ package final class Node: Sendable {
   private static func engine(
     of opened: OpenDevice, _ configuration: Configuration
   ) throws(KithError) -> Engine {
-    let account = try Storage.account(of: opened)
+    let account = try DeviceStorage.account(of: opened)
     var entropy = SystemRandom()
     let engine = try Engine(
       account: account, keys: opened.keys, process: ProcessID(entropy.draw()),
