@@ -148,7 +148,7 @@ extension Node {
   ///   an address.
   package func run(onAnyPort: Bool = false) async throws {
     let sessions = NodeSessions(engine: engine)
-    guard engine.beginRunning(link: sessions) else {
+    guard engine.beginRunning(transport: sessions) else {
       throw KithError(.alreadyRunning, "The node runs already, or was closed.")
     }
     // Before any peer is met, because it decides whose time counts.

@@ -113,8 +113,8 @@ struct Joining: Sendable {
     let engine = try Engine(
       account: account, keys: keys, process: ProcessID(entropy.draw()), storage: storage,
       logger: Logger(label: "kith.joining") { _ in SwiftLogNoOpLogHandler() })
-    let sessions = engine.state.withLock { $0.links.pairings }
-    _ = engine.beginRunning(link: sessions)
+    let sessions = engine.state.withLock { $0.transports.pairings }
+    _ = engine.beginRunning(transport: sessions)
     async let writer: Void = engine.runWriter()
     let session = sessions.add(channel, engine)
     channel.allowSession()

@@ -112,7 +112,7 @@ final class VirtualNetwork: Sendable {
       state.hosts.append(Host(device: device, keys: keys, storage: storage))
       return state.hosts.count - 1
     }
-    device.attach(VirtualLink(network: self, device: number))
+    device.attach(VirtualTransport(network: self, device: number))
   }
 
   /// Makes a device that is not linked yet.
@@ -144,7 +144,7 @@ final class VirtualNetwork: Sendable {
       }
     }
     change(number) { $0 = new }
-    device.attach(VirtualLink(network: self, device: number))
+    device.attach(VirtualTransport(network: self, device: number))
     connectAll()
   }
 
@@ -447,7 +447,7 @@ extension Duration {
   }
 }
 
-private final class VirtualLink: SessionLink {
+private final class VirtualTransport: SessionTransport {
   private weak let network: VirtualNetwork?
   private let device: Int
 
