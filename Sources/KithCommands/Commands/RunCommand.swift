@@ -142,7 +142,7 @@ struct ListenPlan: Equatable {
     host: String, port: UInt16?
   ) {
     let wrong = CommandFailure(
-      .usage, "'\(text)' is no place to listen on; write 0.0.0.0, 192.0.2.1:4114 or [::1]:4114")
+      .usage, "'\(text)' is no address to listen on; write 0.0.0.0, 192.0.2.1:4114 or [::1]:4114")
     var host = Substring(text)
     var rest: Substring = ""
     if text.hasPrefix("[") {

@@ -170,7 +170,7 @@ struct ParsingTests {
       (["127.0.0.1:0", "[::1]:0"], nil, ["127.0.0.1", "::1"], 0), (["::1"], 5, ["::1"], 5),
       (["name:7"], 7, ["name"], 7),
     ] as [(texts: [String], port: UInt16?, hosts: [String], result: UInt16)])
-  func `places to listen on`(
+  func `addresses to listen on`(
     texts: [String], port: UInt16?, hosts: [String], result: UInt16
   ) throws {
     let plan = try ListenPlan(texts, port: port)
@@ -178,7 +178,7 @@ struct ParsingTests {
   }
 
   @Test(arguments: ["", ":5", "[::1", "[::1]x", "1.2.3.4:99999", "1.2.3.4:"])
-  func `no place to listen on`(text: String) {
+  func `no address to listen on`(text: String) {
     #expect(throws: CommandFailure.self) { try ListenPlan([text], port: nil) }
   }
 
