@@ -109,11 +109,11 @@ extension Accounts {
   static let passingTroubles: Set<KithError.Code> = [
     .inUse, .diskFull, .readOnly, .inputOutput, .notRunning, .timedOut, .control, .closed,
   ]
-  /// The errors that end soon: another process's turn with the local stores, or its start.
+  /// The errors that end soon: another process has the local stores open, or starts.
   private static let shortTroubles: Set<KithError.Code> = [.inUse, .notRunning]
-  /// After a disk refused writes.
+  /// The time until a retry after a disk refused writes.
   private static let adoptionPause = Duration.seconds(5)
-  /// During another process's turn.
+  /// The time until a retry while another process has the local stores open.
   private static let shortPause = Duration.milliseconds(500)
 
   /// Has the active device's account, if any, adopt the local writes. If another process has them open, or a
@@ -159,7 +159,7 @@ extension Accounts {
   }
 
   /// Blocks until the account has adopted all local writes, or, if `isLeaving`, all that it can. It
-  /// waits only for another process's turn with them; otherwise it throws.
+  /// waits only while another process has them open; otherwise it throws.
   func finishAdoption(isLeaving: Bool = false) throws(KithError) {
     let release = DirectoryWait(directory.local, within: AccountsDirectory.longestWait)
     while true {

@@ -101,7 +101,7 @@ public final class Accounts: Service, Sendable {
     var error: KithError
     /// Whether the account can never take what is left, and has all else.
     var isFinal: Bool
-    /// Whether it waits for another process's turn.
+    /// Whether it only waits for another process that has the local stores open, or starts.
     var isShort: Bool
     /// When to retry; nil: not in this process.
     var retryAt: ContinuousClock.Instant?

@@ -129,14 +129,14 @@ struct AccountsDirectory: Sendable {
 
   /// Removes a noted device and its note. Waits for another process that has it open.
   func remove(_ device: String, waiting wait: Duration) throws(KithError) {
-    try mark(device, isLeaving: true)
+    try setLeaving(true, of: device)
     let release = DirectoryWait(device, within: wait)
     while true {
       do throws(KithError) {
         return try removeAtOnce(device)
       } catch {
         if error.code == .inUse, release.wait() { continue }
-        if DeviceDirectory.holdsDevice(device) { try? mark(device, isLeaving: nil) }
+        if DeviceDirectory.holdsDevice(device) { try? setLeaving(nil, of: device) }
         throw error
       }
     }
@@ -158,7 +158,7 @@ struct AccountsDirectory: Sendable {
     }
   }
 
-  private func mark(_ device: String, isLeaving: Bool?) throws(KithError) {
+  private func setLeaving(_ isLeaving: Bool?, of device: String) throws(KithError) {
     try update { registry in
       for index in registry.devices.indices where isNote(registry.devices[index], of: device) {
         registry.devices[index].isLeaving = isLeaving

@@ -31,7 +31,7 @@ final class Engine: Sendable {
   /// Raised when peers, devices, problems or pending work have changed.
   let progress = Signal()
   /// Raised if the database is damaged so that loading it anew does not help: it must be opened anew,
-  /// which mends it.
+  /// which repairs it.
   let damage = Signal()
   let metrics = Metrics()
   let rateLimit = Mutex(LogRateLimit<LogLine.Subject>())

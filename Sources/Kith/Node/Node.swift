@@ -181,7 +181,7 @@ extension Node {
     defer { sessions.setTransport(nil) }
     let bound = try await bind(transport, onAnyPort: onAnyPort)
     sessions.setPort(bound.first?.port ?? 0)
-    // Before others can add some, so that these have their place.
+    // Before others can add targets, so that the limit never refuses these.
     for peer in staticPeers { transport.addTarget(peer) }
     self.transport.withLock { $0 = transport }
     defer { self.transport.withLock { $0 = nil } }

@@ -205,8 +205,8 @@ enum PeerOption {
 
 extension Accounts {
   /// Creates the default store now, so that it is pulled before a command opens it. If it is there, it
-  /// keeps its limits. Does nothing if another program has the directory open. If the account has no
-  /// room for one more store, says so: the node serves those that are there.
+  /// keeps its limits. Does nothing if another program has the directory open. If the account
+  /// has too many stores, warns: the node serves those that exist.
   func openDefaultStore(_ store: StoreIdentifier, _ console: Console) async throws {
     do throws(KithError) {
       guard let usage = try await node?.usage(of: store.rawValue) else { return }

@@ -159,7 +159,7 @@ struct DiagnosisTarget: Sendable {
 
 extension DiagnosisTarget {
   /// Asks the directory's node, or opens the directory if none is running. `isGiven`: there is a
-  /// passphrase, or a place for it; otherwise a person is asked.
+  /// passphrase, or a source for it; otherwise a person is asked.
   static func device(
     of directory: String, _ passphrase: @escaping PassphraseQuestion, isGiven: Bool
   ) async -> Device {
