@@ -155,8 +155,8 @@ struct ListenPlan: Equatable {
     }
     guard !host.isEmpty else { throw wrong }
     if rest.isEmpty { return (String(host), nil) }
-    guard rest.first == ":", let port = UInt16(rest.dropFirst()) else { throw wrong }
-    return (String(host), port)
+    guard rest.first == ":", let port = PortNumber(rest.dropFirst()) else { throw wrong }
+    return (String(host), port.number)
   }
 }
 
@@ -170,7 +170,7 @@ struct NodeOptions: ParsableArguments {
   @Option(
     parsing: .unconditional,
     help: "The port to listen on; 0: any free one. Default: 4114.")
-  var port: UInt16?
+  var port: PortNumber?
 
   @Option(
     help: ArgumentHelp(
@@ -184,7 +184,7 @@ struct NodeOptions: ParsableArguments {
   func validate() throws { try PeerOption.check(peer) }
 
   func apply(to configuration: inout Accounts.Configuration) throws(CommandFailure) {
-    let plan = try ListenPlan(listen, port: port)
+    let plan = try ListenPlan(listen, port: port?.number)
     configuration.hosts = plan.hosts
     configuration.port = plan.port
     configuration.peers = peer
