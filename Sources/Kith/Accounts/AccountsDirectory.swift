@@ -354,6 +354,14 @@ package enum DefaultDirectory {
     return dataHome(environment, home: home) + "/kith"
   }
 
+  /// Why a given path is refused; nil: it is not. Only a shell replaces `~`, and not within quotes: the
+  /// stores would be in a directory of that name, under the current one.
+  package static func refusal(of path: String) -> String? {
+    guard path.hasPrefix("~") else { return nil }
+    return "\(path) begins with ~, which only a shell replaces. Write the whole path, or ./\(path) "
+      + "for a directory here."
+  }
+
   /// The XDG Base Directory Specification accepts absolute paths only.
   package static func dataHome(_ environment: [String: String], home: String) -> String {
     if let path = environment.variable("XDG_DATA_HOME"), path.hasPrefix("/") { return path }
