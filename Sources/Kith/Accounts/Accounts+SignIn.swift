@@ -1,5 +1,14 @@
 public import KithCore
+internal import KithCrypto
 internal import KithStorage
+
+extension AccountID {
+  /// Reads all bytes in hexadecimal; nil for any other text.
+  package init?(hex: String) {
+    guard let digest = Digest256(hex: hex) else { return nil }
+    self.init(digest)
+  }
+}
 
 extension Accounts {
   private static let longestFollow = Duration.seconds(30)
@@ -336,13 +345,21 @@ extension Accounts {
     _ make: (_ directory: String) async throws(KithError) -> AccountSummary
   ) async throws(KithError) -> (summary: AccountSummary, directory: String) {
     let directory = AccountsDirectory(path: configuration.directory)
-    let first = { () throws(KithError) in try accountOfFirst(directory, configuration) }
+    let first: @Sendable () throws(KithError) -> AccountID? = { () throws(KithError) in
+      try accountOfFirst(directory, configuration)
+    }
     try await adoptLocalWrites(configuration, isLeaving: true)
-    let location = try directory.newLocation()
-    try directory.checkNoting(location, first)
+    // Reading and writing the list block for the disk, which Swift's shared threads must not.
+    let location = try await BlockingThread.run { () throws(KithError) in
+      let location = try directory.newLocation()
+      try directory.checkNoting(location, first)
+      return location
+    }
     let path = directory.directory(of: location)
     let summary = try await make(path)
-    try directory.noteMade(location, summary, first)
+    try await BlockingThread.run { () throws(KithError) in
+      try directory.noteMade(location, summary, first)
+    }
     return (summary, path)
   }
 
