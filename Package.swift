@@ -149,7 +149,7 @@ let package = Package(
     .target(
       name: "KithProxy",
       dependencies: [
-        "KithCrypto", "KithSimulator", .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
       path: "Tests/KithProxy", swiftSettings: strict),
@@ -249,8 +249,7 @@ let package = Package(
       name: "KithMainActorTests", dependencies: ["Kith", "KithTesting"],
       swiftSettings: strict + [.defaultIsolation(MainActor.self)]),
     .testTarget(
-      name: "KithTestingTests", dependencies: ["KithTesting", "Kith", "KithCore"],
-      swiftSettings: strict),
+      name: "KithTestingTests", dependencies: ["KithTesting", "Kith"], swiftSettings: strict),
     .testTarget(
       name: "KithProxyTests",
       dependencies: [
@@ -288,7 +287,7 @@ let package = Package(
       name: "KithTerminalTests", dependencies: ["KithTerminal"], swiftSettings: strict),
     .testTarget(
       name: "KithSimulatorTests",
-      dependencies: ["KithSimulator", "KithCore", "KithCrypto", "KithStorage"],
+      dependencies: ["KithSimulator", "KithCore"],
       resources: [.copy("Schedules")], swiftSettings: strict),
   ] + examples + clients
 )
@@ -302,7 +301,7 @@ let package = Package(
     .target(
       name: "KithC",
       dependencies: [
-        "CKith", "CLinux", "Kith", "KithCore", "KithCrypto", "KithValues",
+        "CKith", "CLinux", "Kith", "KithCore", "KithValues",
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),
