@@ -144,7 +144,7 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "KithTesting",
-      dependencies: ["Kith", "KithCore", "KithCrypto", "KithSimulator"], swiftSettings: strict),
+      dependencies: ["Kith", "KithCore", "KithCrypto"], swiftSettings: strict),
     // A bad network between real processes, for the project's own tests.
     .target(
       name: "KithProxy",
@@ -222,15 +222,15 @@ let package = Package(
     .testTarget(
       name: "KithNetworkTests",
       dependencies: [
-        "KithNetwork", "KithCore", "KithCrypto", "KithProxy", "KithSimulator", "KithTestSupport",
+        "KithNetwork", "KithCore", "KithCrypto", "KithProxy", "KithTestSupport",
         .product(name: "NIOEmbedded", package: "swift-nio"),
       ],
       swiftSettings: strict),
     .testTarget(
       name: "KithTests",
       dependencies: [
-        "Kith", "KithCore", "KithCrypto", "KithNetwork", "KithSimulator", "KithStorage",
-        "KithTestSupport", "KithUserDefaults",
+        "Kith", "KithCore", "KithCrypto", "KithNetwork", "KithStorage", "KithTestSupport",
+        "KithUserDefaults",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],

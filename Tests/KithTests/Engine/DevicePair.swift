@@ -1,6 +1,5 @@
 import KithCore
 import KithCrypto
-import KithSimulator
 import Synchronization
 
 @testable import Kith

@@ -1,5 +1,4 @@
 import KithCrypto
-import KithSimulator
 import Logging
 import Synchronization
 import Testing
