@@ -89,7 +89,7 @@ extension Snapshot {
     return outcome
   }
 
-  /// With these, beside refusals, the account took nothing of a store, and never will.
+  /// The errors, beside refusals, after which the account took nothing of a store, and never will.
   private static let lastingTroubles: Set<KithError.Code> = [
     .tooManyStores, .invalidPolicy, .revoked,
   ]

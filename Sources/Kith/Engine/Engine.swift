@@ -15,8 +15,9 @@ final class Engine: Sendable {
   /// If a session adds to the outbox and it then has more bytes, no session is read until the writer
   /// takes the outbox.
   static let pauseBytes = 16 << 20
-  /// The same for the bytes that sessions added: carrying them out may delay a program's write. They
-  /// count together, because a member can have any number of devices.
+  /// If the effects that all sessions together added to the outbox have more bytes, no session is read
+  /// either: carrying them out may delay a program's write. They count together, because a member can
+  /// have any number of devices.
   static let sessionPauseBytes = 256 << 10
 
   let account: AccountID

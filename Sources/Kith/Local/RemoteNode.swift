@@ -43,9 +43,9 @@ final class RemoteNode: StoreService, NodeAccess {
     var views: [StoreIdentifier: StoreView] = [:]
     /// The number of answers that accepted writes of this program.
     var accepted = 0
-    /// Of these, how many the node has said to be durable.
+    /// How many of them the node has said to be durable.
     var durable = 0
-    /// How many were accepted before the last flush that the node failed.
+    /// How many of them came before the last flush that the node failed.
     var failed = 0
     /// The number of flushes that the node failed, each for newly accepted writes.
     var failedFlushes = 0

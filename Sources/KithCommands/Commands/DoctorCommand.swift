@@ -142,7 +142,7 @@ struct DoctorCommand: AsyncParsableCommand {
     }
   }
 
-  /// Those whose devices lack a file, but the open one, which is looked at itself.
+  /// The accounts whose devices lack a file, except the open one, which is checked itself.
   private static func incompleteAccounts(
     in path: String, but open: String
   ) -> [(account: String, file: String)] {

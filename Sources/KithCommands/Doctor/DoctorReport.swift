@@ -134,7 +134,7 @@ struct DiagnosisTarget: Sendable {
   var isSignedOut = false
   /// Why it is not known who is signed in.
   var accountsError: KithError?
-  /// That writes made while nobody was signed in wait.
+  /// The problem that writes made while nobody was signed in are not in the account yet; nil: they are.
   var pendingAdoption: NodeStatus.Problem?
   /// The other accounts here whose devices lack a file.
   var incompleteAccounts: [(account: String, file: String)] = []

@@ -51,7 +51,7 @@ final class VirtualNetwork: Sendable {
     var hosts: [Host] = []
     var cuts: Set<[Int]> = []
     var sessions: [[Int]: Session] = [:]
-    /// Of all sides of `sessions`.
+    /// The devices of each session of `sessions`, and the end to which the id belongs.
     var ends: [SessionID: (pair: [Int], end: Int)] = [:]
     var events: [(time: UInt64, order: UInt64, event: Event)] = []
     var nextSession: UInt64 = 1
@@ -68,7 +68,7 @@ final class VirtualNetwork: Sendable {
     var since: UInt64 = 0
     /// The end of the last time that was skipped.
     var wokeAt: UInt64 = 0
-    /// Of all devices, when that was last counted.
+    /// The number of commits of all devices, as last counted.
     var commits = 0
   }
 

@@ -205,7 +205,7 @@ final class MemberDefaults {
 
   subscript(name: String) -> PropertyListValue? { members[name] ?? next?[name] }
 
-  /// Those of the dictionary that is a member.
+  /// The defaults within a member that is a dictionary.
   func inside(_ name: String) -> MemberDefaults { MemberDefaults { self[name] } }
 
   /// These, then the type's own.
