@@ -2,14 +2,14 @@ package import KithCore
 
 /// The engine's interface to the network. Every call returns at once, on any thread.
 package protocol SessionTransport: AnyObject, Sendable {
-  /// Queued after earlier messages.
+  /// Queues a message after earlier ones.
   func send(_ message: [UInt8], to session: SessionID)
-  /// As one message after the other, with one write to the socket if they fit.
+  /// Queues messages one after the other; they go out in one write to the socket if they fit.
   func send(_ messages: [[UInt8]], to session: SessionID)
-  /// Calls the engine when little is left unsent.
+  /// Has the transport call the engine when little is left unsent.
   func awaitDrain(_ session: SessionID)
   func close(_ session: SessionID, _ reason: CloseReason)
-  /// Peers may dial again.
+  /// Closes all sessions; peers may dial again.
   func closeAll()
   func pauseReading(_ session: SessionID, _ isPaused: Bool)
   func setAddresses(_ addresses: [DeviceID: [String]])
@@ -19,7 +19,7 @@ package protocol SessionTransport: AnyObject, Sendable {
   func promote(_ session: SessionID)
 }
 
-/// For a transport that dials nobody, and sends each message alone.
+/// The defaults are those of a transport that dials nobody, and sends each message alone.
 extension SessionTransport {
   package func send(_ messages: [[UInt8]], to session: SessionID) {
     for message in messages { send(message, to: session) }
