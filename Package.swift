@@ -144,12 +144,12 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "KithTesting",
-      dependencies: ["Kith", "KithCore", "KithCrypto", "KithSimulator"], swiftSettings: strict),
+      dependencies: ["Kith", "KithCore", "KithCrypto"], swiftSettings: strict),
     // A bad network between real processes, for the project's own tests.
     .target(
       name: "KithProxy",
       dependencies: [
-        "KithCrypto", "KithSimulator", .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
       path: "Tests/KithProxy", swiftSettings: strict),
@@ -223,15 +223,15 @@ let package = Package(
     .testTarget(
       name: "KithNetworkTests",
       dependencies: [
-        "KithNetwork", "KithCore", "KithCrypto", "KithProxy", "KithSimulator", "KithTestSupport",
+        "KithNetwork", "KithCore", "KithCrypto", "KithProxy", "KithTestSupport",
         .product(name: "NIOEmbedded", package: "swift-nio"),
       ],
       swiftSettings: strict),
     .testTarget(
       name: "KithTests",
       dependencies: [
-        "Kith", "KithCore", "KithCrypto", "KithNetwork", "KithSimulator", "KithStorage",
-        "KithTestSupport", "KithUserDefaults",
+        "Kith", "KithCore", "KithCrypto", "KithNetwork", "KithStorage", "KithTestSupport",
+        "KithUserDefaults",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
@@ -250,8 +250,7 @@ let package = Package(
       name: "KithMainActorTests", dependencies: ["Kith", "KithTesting"],
       swiftSettings: strict + [.defaultIsolation(MainActor.self)]),
     .testTarget(
-      name: "KithTestingTests", dependencies: ["KithTesting", "Kith", "KithCore"],
-      swiftSettings: strict),
+      name: "KithTestingTests", dependencies: ["KithTesting", "Kith"], swiftSettings: strict),
     .testTarget(
       name: "KithProxyTests",
       dependencies: [
@@ -289,7 +288,7 @@ let package = Package(
       name: "KithTerminalTests", dependencies: ["KithTerminal"], swiftSettings: strict),
     .testTarget(
       name: "KithSimulatorTests",
-      dependencies: ["KithSimulator", "KithCore", "KithCrypto", "KithStorage"],
+      dependencies: ["KithSimulator", "KithCore"],
       resources: [.copy("Schedules")], swiftSettings: strict),
   ] + examples + clients
 )
@@ -303,7 +302,7 @@ let package = Package(
     .target(
       name: "KithC",
       dependencies: [
-        "CKith", "CLinux", "Kith", "KithCore", "KithCrypto", "KithValues",
+        "CKith", "CLinux", "Kith", "KithCore", "KithValues",
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),

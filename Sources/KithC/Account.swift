@@ -232,9 +232,10 @@ public func kith_accounts_sign_in_to(
   new(error) {
     let id = try Argument.text(id, "account")
     return try account(accounts).begin { accounts, _ in
-      guard let known = try accounts.known.first(where: { $0.account.hex == id.lowercased() })
-      else { throw KithError(.missing, "No account of this id is here.") }
-      try await accounts.signIn(to: known.account)
+      guard let chosen = AccountID(hex: id) else {
+        throw KithError(.missing, "No account of this id is here.")
+      }
+      try await accounts.signIn(to: chosen)
       return [:]
     }
   }

@@ -17,7 +17,7 @@ final class HeldValue: Handled {
     var lent = Lent()
   }
 
-  /// Of texts that are lent; that of a name is its index.
+  /// The indices under which texts other than names are lent; the index of a name is its position.
   private enum LentIndex {
     static let content = -1
     static let json = -2

@@ -12,7 +12,7 @@ final class Work: Handled {
 
   private struct State {
     var events: [(value: PropertyListValue, isQuestion: Bool)] = []
-    /// Those of the questions without an answer.
+    /// The continuations of the questions without an answer.
     var answers: [CheckedContinuation<Bool, Never>] = []
     /// Whether nobody will answer any more.
     var isUnattended = false

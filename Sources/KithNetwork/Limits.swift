@@ -9,7 +9,7 @@ package enum NetworkLimits {
   static let tagBytes = 16
   /// The length word before a frame.
   static let frameLengthBytes = 2
-  /// With the tag, without the length word.
+  /// The size of a frame, with its tag and without the length word.
   static let frameBytes = 65_535
   static let framePlaintextBytes = frameBytes - tagBytes
   /// The length word before a message.
@@ -65,7 +65,7 @@ package enum NetworkLimits {
   static let probeTime = TimeAmount.seconds(5)
   /// After this time without a message, a session is probed when a person looks at the status.
   static let quietTime = TimeAmount.seconds(2)
-  /// Of one read.
+  /// Bytes of one read.
   static let readBytes = 64 << 10
   /// For one session's messages, before the event loop does other work.
   static let readSlice = TimeAmount.milliseconds(5)
@@ -100,7 +100,7 @@ package enum NetworkLimits {
   static let datagramsPerRead: UInt = 16
   /// Waiting in the kernel, for one link.
   static let linkReceiveBytes = 64 << 10
-  /// Of one device.
+  /// Addresses of one device that were heard on links.
   static let foundAddresses = 4
   /// An address that is not heard for this time is dropped.
   static let foundMilliseconds: UInt64 = 200_000

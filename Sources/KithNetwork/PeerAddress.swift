@@ -76,7 +76,7 @@ package struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConverti
     }
   }
 
-  /// With a zone's name, if any.
+  /// Whether a text is an IPv6 address, which may have a zone's name.
   private static func isIPv6(_ host: some StringProtocol) -> Bool {
     let parts = host.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
     guard let address = parts.first,
@@ -104,7 +104,7 @@ package struct PeerAddressError: Error, Hashable, Sendable, CustomStringConverti
   package let text: String
   package let problem: Problem
 
-  /// With the right form.
+  /// The reason, and the right form.
   package var description: String {
     let reason =
       switch problem {

@@ -219,9 +219,9 @@ package struct TransportConfiguration: Sendable {
   /// 0: any.
   package var port: UInt16 = NetworkLimits.defaultPort
 
-  /// From accepting or connecting.
+  /// The longest duration of a handshake, from accepting or connecting.
   package var handshakeTimeout: Duration = .seconds(5)
-  /// Of a membership-only session.
+  /// The longest duration of a membership-only session.
   package var membershipTimeout: Duration = .seconds(5)
   /// A session without a message for this time is closed.
   package var silenceTimeout: Duration = .seconds(90)

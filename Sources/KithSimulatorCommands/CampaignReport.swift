@@ -4,7 +4,7 @@ internal import KithTerminal
 struct CampaignReport {
   let campaign: Campaign
   let summary: Campaign.Summary
-  /// Those that repeat the campaign.
+  /// The arguments that repeat the campaign.
   let arguments: String
 
   func text(_ style: Style) -> String {

@@ -10,7 +10,7 @@ package enum Format {
     return "\(decimals(amount, 1)) TiB"
   }
 
-  /// With separated thousands: `1,024`.
+  /// A number with separated thousands: `1,024`.
   package static func count(_ number: Int) -> String {
     let digits = String(number.magnitude)
     var text = number < 0 ? "-" : ""

@@ -5,7 +5,7 @@ extension Columns {
   /// invisible characters as numbers, and so spaces at the ends; a backslash doubled. So different
   /// texts look different. Not for a text that has been shown already: its backslashes would double.
   ///
-  /// Of canonically equivalent texts, at most the composed one (NFC) is shown as it is. The others
+  /// If texts are canonically equivalent, at most the composed one (NFC) is shown as it is. The others
   /// show by number what distinguishes them: `é` and `e\u{301}`.
   package static func printable(_ text: String, limit: Int = .max) -> String {
     line(text, limit, isExact: true)

@@ -82,10 +82,10 @@ package struct Table {
           column == last ? Self.leastWrapped : cut.contains(column) ? Self.leastBeside : .max
         return sum + min(widths[column], least)
       }
-      let room = limit - others
-      if widths[0] > room {
+      let available = limit - others
+      if widths[0] > available {
         // One long text would make all others unreadable.
-        let fitting = firsts.filter { $0 <= room }.max() ?? 0
+        let fitting = firsts.filter { $0 <= available }.max() ?? 0
         widths[0] = max(fitting, min(widths[0], Self.leastWhole))
       }
     }

@@ -1,12 +1,12 @@
 internal import Foundation
 internal import Kith
 
-/// The defaults of a program, and the marks of one store's mirror in them.
+/// The defaults of a program, and the baselines of one store's mirror in them.
 struct Defaults {
   private let defaults: UserDefaults
   /// Defaults without set values, so that they return the registered ones.
   private let unset: UserDefaults
-  private let marksKey: String
+  private let baselinesKey: String
 
   init(suite: String?, store: String) {
     self.init(Self.suite(suite), store: store)
@@ -15,7 +15,7 @@ struct Defaults {
   init(_ defaults: UserDefaults, store: String) {
     self.defaults = defaults
     unset = Self.suite("kith.mirror.unset")
-    marksKey = "kith.mirror.\(store)"
+    baselinesKey = "kith.mirror.\(store)"
   }
 
   private static func suite(_ name: String?) -> UserDefaults {
@@ -47,13 +47,13 @@ struct Defaults {
   }
 
   /// The set value of a key. If it equals the registered value, set and unset look alike: it counts
-  /// as set only if it was equal when `mark` was made.
-  func value(_ key: String, since mark: Mark) throws(KithError) -> PropertyListValue? {
+  /// as set only if it was equal when `baseline` was made.
+  func value(_ key: String, since baseline: Baseline) throws(KithError) -> PropertyListValue? {
     let (value, error) = raw(key)
     if let error { throw error }
-    guard let value, Mark(store: nil, defaults: value).defaults != mark.defaults,
+    guard let value, Baseline(store: nil, defaults: value).defaults != baseline.defaults,
       let registered = unset.object(forKey: key),
-      let other = try? DefaultsValue.value(of: registered), Mark.isSame(value, other)
+      let other = try? DefaultsValue.value(of: registered), Baseline.isSame(value, other)
     else { return value }
     return nil
   }
@@ -67,20 +67,20 @@ struct Defaults {
     }
   }
 
-  // MARK: Marks
+  // MARK: Baselines
 
-  /// The marks of a device's store. Another device's values were never in this store.
-  func marks(of device: String) -> [String: Mark] {
-    guard let kept = defaults.dictionary(forKey: marksKey), kept["device"] as? String == device,
-      let marks = kept["marks"] as? [String: Any]
+  /// The baselines of a device's store. Another device's values were never in this store.
+  func baselines(of device: String) -> [String: Baseline] {
+    guard let kept = defaults.dictionary(forKey: baselinesKey), kept["device"] as? String == device,
+      let baselines = kept["baselines"] as? [String: Any]
     else { return [:] }
-    return marks.compactMapValues { ($0 as? Data).flatMap(Mark.init(data:)) }
+    return baselines.compactMapValues { ($0 as? Data).flatMap(Baseline.init(data:)) }
   }
 
-  /// Saves the marks, and writes all defaults to the disk.
-  func save(_ marks: [String: Mark], of device: String) {
-    let kept: [String: Any] = ["device": device, "marks": marks.mapValues(\.data)]
-    defaults.set(kept, forKey: marksKey)
+  /// Saves the baselines, and writes all defaults to the disk.
+  func save(_ baselines: [String: Baseline], of device: String) {
+    let kept: [String: Any] = ["device": device, "baselines": baselines.mapValues(\.data)]
+    defaults.set(kept, forKey: baselinesKey)
     defaults.synchronize()
   }
 }

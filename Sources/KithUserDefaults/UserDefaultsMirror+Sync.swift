@@ -22,11 +22,11 @@ extension UserDefaultsMirror {
       var report = Report()
       let before = state.problems
       let shown = look(&state)
-      let marks = state.marks
+      let baselines = state.baselines
       for key in keys { reconcile(key, shown[KeyValueStore.Key(key)], &state, &report) }
-      if !report.stored.isEmpty { resolve(marks, &state, &report) }
+      if !report.stored.isEmpty { resolve(baselines, &state, &report) }
       state.problems = report.problems
-      if state.marks != marks { save(&state) }
+      if state.baselines != baselines { save(&state) }
       let isNew = report.problems.contains { before[$0.key]?.code != $0.value.code }
       return (report, isNew || !report.stored.isEmpty || !report.taken.isEmpty)
     }
@@ -62,7 +62,7 @@ extension UserDefaultsMirror {
       } catch {
         return .failure(error)
       }
-      state.marks[key] = Mark(store: value, defaults: state.defaults.raw(key).value)
+      state.baselines[key] = Baseline(store: value, defaults: state.defaults.raw(key).value)
       state.problems[key] = nil
       save(&state)
       return .success(())
@@ -77,11 +77,11 @@ extension UserDefaultsMirror {
     try set(try value.storedValue(), forKey: key.name)
   }
 
-  /// The store's values, of one moment and account. Drops another account's marks, whose values
+  /// The store's values, of one moment and account. Drops another account's baselines, whose values
   /// were never in this store.
   private func look(_ state: inout State) -> [KeyValueStore.Key: PropertyListValue] {
     let (device, shown) = store.owned
-    if device != state.device { state.marks = [:] }
+    if device != state.device { state.baselines = [:] }
     state.device = device
     return shown
   }
@@ -91,21 +91,21 @@ extension UserDefaultsMirror {
   private func reconcile(
     _ key: String, _ shown: PropertyListValue?, _ state: inout State, _ report: inout Report
   ) {
-    let mark = state.marks[key] ?? .nothing
+    let baseline = state.baselines[key] ?? .nothing
     let local: PropertyListValue?
     do throws(KithError) {
-      local = try state.defaults.value(key, since: mark)
+      local = try state.defaults.value(key, since: baseline)
     } catch {
       report.problems[key] = error
       return
     }
     let isOverridden = state.defaults.isOverridden(key)
-    let now = Mark(store: shown, defaults: local)
-    let isStoreNew = now.store != mark.store
-    let isLocalNew = now.defaults != mark.defaults && !isOverridden
+    let now = Baseline(store: shown, defaults: local)
+    let isStoreNew = now.store != baseline.store
+    let isLocalNew = now.defaults != baseline.defaults && !isOverridden
     guard isStoreNew || isLocalNew else { return }
-    if Mark.isSame(shown, local) && !isOverridden {
-      state.marks[key] = now
+    if Baseline.isSame(shown, local) && !isOverridden {
+      state.baselines[key] = now
     } else if isStoreNew && (shown != nil || !isLocalNew) {
       take(shown, key, &state, &report)
     } else {
@@ -122,31 +122,31 @@ extension UserDefaultsMirror {
     }
     state.defaults.set(value, forKey: key)
     // Read back, because the defaults may change a value.
-    state.marks[key] = Mark(store: value, defaults: state.defaults.raw(key).value)
+    state.baselines[key] = Baseline(store: value, defaults: state.defaults.raw(key).value)
     report.taken.append(key)
   }
 
   private func put(
-    _ value: PropertyListValue?, _ key: String, _ mark: Mark, _ state: inout State,
+    _ value: PropertyListValue?, _ key: String, _ baseline: Baseline, _ state: inout State,
     _ report: inout Report
   ) {
     do throws(KithError) {
       try store.set(value, forKey: key)
-      state.marks[key] = Mark(store: value, sameAs: mark)
+      state.baselines[key] = Baseline(store: value, sameAs: baseline)
       report.stored.append(key)
     } catch {
       report.problems[key] = error
     }
   }
 
-  /// Makes copies to the store durable before their marks. Otherwise, after a crash, the store's
+  /// Makes copies to the store durable before their baselines. Otherwise, after a crash, the store's
   /// old value would look new and replace the program's.
-  private func resolve(_ old: [String: Mark], _ state: inout State, _ report: inout Report) {
+  private func resolve(_ old: [String: Baseline], _ state: inout State, _ report: inout Report) {
     do throws(KithError) {
       try store.flush()
     } catch {
       for key in report.stored {
-        state.marks[key] = old[key]
+        state.baselines[key] = old[key]
         report.problems[key] = error
       }
       report.stored = []
@@ -154,8 +154,8 @@ extension UserDefaultsMirror {
   }
 
   private func save(_ state: inout State) {
-    state.marks = state.marks.filter { $0.value != .nothing && keys.contains($0.key) }
-    state.defaults.save(state.marks, of: state.device.hex)
+    state.baselines = state.baselines.filter { $0.value != .nothing && keys.contains($0.key) }
+    state.defaults.save(state.baselines, of: state.device.hex)
   }
 }
 

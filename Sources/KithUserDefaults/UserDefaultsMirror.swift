@@ -50,7 +50,7 @@ public final class UserDefaultsMirror: Sendable {
   struct State {
     var defaults: Defaults
     var device: DeviceID
-    var marks: [String: Mark]
+    var baselines: [String: Baseline]
     var problems: [String: KithError] = [:]
   }
 
@@ -92,8 +92,8 @@ public final class UserDefaultsMirror: Sendable {
     self.interval = interval
     self.onSync = onSync
     let device = store.owned.device
-    let marks = defaults.marks(of: device.hex)
-    state = Mutex(State(defaults: defaults, device: device, marks: marks))
+    let baselines = defaults.baselines(of: device.hex)
+    state = Mutex(State(defaults: defaults, device: device, baselines: baselines))
   }
 
   /// The keys that could not be copied at the last comparison, with the reasons.

@@ -221,7 +221,7 @@ package struct BinaryPropertyListReader {
     return String(validating: units, as: UTF16.self)
   }
 
-  /// Of 1, 2 and 4 bytes without a sign, otherwise with one.
+  /// Reads an integer: 1, 2 and 4 bytes have no sign, 8 and 16 have one.
   private func integer(_ start: Int, _ width: Int) throws(PropertyListError) -> PropertyListNode {
     guard width == 16 else {
       let bits = try unsigned(start, width)

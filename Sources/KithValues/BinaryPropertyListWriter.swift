@@ -92,7 +92,7 @@ package struct BinaryPropertyListWriter {
     count < 15 ? [kind | UInt8(count)] : [kind | 0xF] + integer(Int64(count))
   }
 
-  /// Of 1, 2 and 4 bytes without a sign, of 8 with one.
+  /// Encodes an integer in 1, 2 or 4 bytes without a sign, or in 8 with one.
   private static func integer(_ integer: Int64) -> [UInt8] {
     let power: UInt8 =
       switch integer {

@@ -58,7 +58,7 @@ package struct GrowingValue: Sendable {
 /// How much a value takes when it is written out.
 private struct Extent {
   var bytes = 16
-  /// Of containers inside each other; a scalar has 0. It may stay too large, by as much as what was
+  /// The number of containers inside each other; 0: a scalar. It may stay too large after a part was
   /// replaced.
   var depth = 0
 

@@ -17,7 +17,7 @@ struct PageGuard: Sendable {
   struct Request {
     var method: String
     var path: String
-    /// Of the fields `Host`, or of an absolute target (``TargetHostHandler``): one.
+    /// The values of the fields `Host`; or the one host of an absolute target (``TargetHostHandler``).
     var hosts: [String]
     var origin: String?
     var fetchSite: String?
@@ -43,8 +43,8 @@ struct PageGuard: Sendable {
 
   static let keyHeader = "X-Kith-Key"
 
-  /// With the port: a browser keeps one cookie of a name for all ports, so two pages would take each
-  /// other's away.
+  /// The name has the port: a browser keeps one cookie of a name for all ports, so two pages would
+  /// replace each other's.
   let cookieName: String
   /// The address of the server, `host:port`. Not `localhost`, which may lead to `::1`, where another
   /// user may have a server.

@@ -39,7 +39,7 @@ final class Pairing: Sendable {
   private static let tries = 3
 
   private struct Content {
-    /// Of the newest job. Older ones, which may still wind down, change nothing.
+    /// The number of the newest job. Older jobs, which may not have ended yet, change nothing.
     var number = 0
     var state: State?
     var answer: AsyncStream<Bool>.Continuation?

@@ -1,5 +1,4 @@
 import KithCrypto
-import KithSimulator
 import KithTestSupport
 import NIOCore
 import Synchronization

@@ -1,6 +1,5 @@
 import KithCore
 import KithCrypto
-import KithSimulator
 import KithTestSupport
 import Logging
 import NIOCore

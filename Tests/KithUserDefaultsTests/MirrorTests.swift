@@ -178,19 +178,19 @@ struct MirrorTests {
   // MARK: Values
 
   @Test func whatTheFileRoundsIsNoChange() {
-    func mark(_ value: PropertyListValue) -> Mark { Mark(store: nil, defaults: value) }
+    func baseline(_ value: PropertyListValue) -> Baseline { Baseline(store: nil, defaults: value) }
     func date(_ seconds: Double) -> PropertyListValue {
       .date(Date(timeIntervalSinceReferenceDate: seconds))
     }
-    #expect(mark([date(3.75), -0.0]) == mark([date(3), 0.0]))
-    #expect(mark(["a": date(-0.25)]) == mark(["a": date(-1)]))
-    #expect(mark(date(3)) != mark(date(4)))
-    #expect(mark(1) != mark(1.0))
-    #expect(mark(true) != mark(1))
+    #expect(baseline([date(3.75), -0.0]) == baseline([date(3), 0.0]))
+    #expect(baseline(["a": date(-0.25)]) == baseline(["a": date(-1)]))
+    #expect(baseline(date(3)) != baseline(date(4)))
+    #expect(baseline(1) != baseline(1.0))
+    #expect(baseline(true) != baseline(1))
     // The store's side is exact.
-    #expect(Mark(store: date(3.75), defaults: nil) != Mark(store: date(3), defaults: nil))
-    #expect(Mark(data: mark("x").data) == mark("x"))
-    #expect(Mark(data: Data([1])) == nil)
+    #expect(Baseline(store: date(3.75), defaults: nil) != Baseline(store: date(3), defaults: nil))
+    #expect(Baseline(data: baseline("x").data) == baseline("x"))
+    #expect(Baseline(data: Data([1])) == nil)
   }
 
   @Test func everyKindOfValueComesThroughBothWays() throws {

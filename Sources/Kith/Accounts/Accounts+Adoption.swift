@@ -22,7 +22,7 @@ extension AccountsDirectory {
     guard try KithError.mapping(DeviceDirectory.findsDevice(local)) else { return HandedOver() }
     let device = try openLocal(waiting: wait)
     defer { try? device.close() }
-    return try Storage.load(device).handOver(from: device.storage, to: account)
+    return try DeviceStorage.load(device).handOver(from: device.storage, to: account)
   }
 
   /// Waits for another process that has the local stores open.
@@ -30,7 +30,7 @@ extension AccountsDirectory {
     let release = DirectoryWait(local, within: wait)
     while true {
       do throws(KithError) {
-        return try Storage.open(local, nil)
+        return try DeviceStorage.open(local, nil)
       } catch {
         guard error.code == .inUse, release.wait() else { throw error }
       }
@@ -89,7 +89,7 @@ extension Snapshot {
     return outcome
   }
 
-  /// With these, beside refusals, the account took nothing of a store, and never will.
+  /// The errors, beside refusals, after which the account took nothing of a store, and never will.
   private static let lastingTroubles: Set<KithError.Code> = [
     .tooManyStores, .invalidPolicy, .revoked,
   ]
@@ -109,11 +109,11 @@ extension Accounts {
   static let passingTroubles: Set<KithError.Code> = [
     .inUse, .diskFull, .readOnly, .inputOutput, .notRunning, .timedOut, .control, .closed,
   ]
-  /// The errors that end soon: another process's turn with the local stores, or its start.
+  /// The errors that end soon: another process has the local stores open, or starts.
   private static let shortTroubles: Set<KithError.Code> = [.inUse, .notRunning]
-  /// After a disk refused writes.
+  /// The time until a retry after a disk refused writes.
   private static let adoptionPause = Duration.seconds(5)
-  /// During another process's turn.
+  /// The time until a retry while another process has the local stores open.
   private static let shortPause = Duration.milliseconds(500)
 
   /// Has the active device's account, if any, adopt the local writes. If another process has them open, or a
@@ -159,7 +159,7 @@ extension Accounts {
   }
 
   /// Blocks until the account has adopted all local writes, or, if `isLeaving`, all that it can. It
-  /// waits only for another process's turn with them; otherwise it throws.
+  /// waits only while another process has them open; otherwise it throws.
   func finishAdoption(isLeaving: Bool = false) throws(KithError) {
     let release = DirectoryWait(directory.local, within: AccountsDirectory.longestWait)
     while true {
@@ -220,7 +220,7 @@ extension AccountsDirectory {
     guard try KithError.mapping(DeviceDirectory.findsDevice(local)) else { return [] }
     let device = try KithError.mapping(DeviceDirectory.openCopy(of: local))
     defer { try? device.close() }
-    return try Storage.load(device).stores.filter { !$0.value.draftedWrites.isEmpty }
+    return try DeviceStorage.load(device).stores.filter { !$0.value.draftedWrites.isEmpty }
       .map(\.key).sorted()
   }
 }

@@ -198,7 +198,7 @@ extension Accounts {
     let (node, account) = try await seated()
     var status = try await node.status()
     let pending = state.withLock { $0.pendingAdoption?.error }
-    // Another process's turn, or start, soon ends.
+    // Another process soon closes the local stores, or has started.
     if let pending, pending.code != .inUse, pending.code != .notRunning {
       status.problems.append(NodeStatus.Problem(pending))
     }

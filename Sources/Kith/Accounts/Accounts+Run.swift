@@ -72,7 +72,7 @@ extension Accounts {
   }
 
   /// Returns once the active device must be closed: somebody signed in or out, the attached node ended,
-  /// or the own one is to yield or to be mended.
+  /// or the own one is to yield or to be repaired.
   private func watch(_ active: ActiveDevice, isWatched: Bool) async throws {
     while !Task.isCancelled {
       let version = switched.version
@@ -210,7 +210,7 @@ extension Accounts {
   }
 
   /// Whether another device is signed in now, the attached node has ended, or the own one is to
-  /// yield or to be mended.
+  /// yield or to be repaired.
   private func mustLeave(_ active: ActiveDevice) throws(KithError) -> Bool {
     if try directory.location() != active.location { return true }
     switch active.kind {

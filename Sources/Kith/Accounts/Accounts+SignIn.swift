@@ -1,5 +1,14 @@
 public import KithCore
+internal import KithCrypto
 internal import KithStorage
+
+extension AccountID {
+  /// Reads all bytes in hexadecimal; nil for any other text.
+  package init?(hex: String) {
+    guard let digest = Digest256(hex: hex) else { return nil }
+    self.init(digest)
+  }
+}
 
 extension Accounts {
   private static let longestFollow = Duration.seconds(30)
@@ -336,13 +345,21 @@ extension Accounts {
     _ make: (_ directory: String) async throws(KithError) -> AccountSummary
   ) async throws(KithError) -> (summary: AccountSummary, directory: String) {
     let directory = AccountsDirectory(path: configuration.directory)
-    let first = { () throws(KithError) in try accountOfFirst(directory, configuration) }
+    let first: @Sendable () throws(KithError) -> AccountID? = { () throws(KithError) in
+      try accountOfFirst(directory, configuration)
+    }
     try await adoptLocalWrites(configuration, isLeaving: true)
-    let location = try directory.newLocation()
-    try directory.checkNoting(location, first)
+    // Reading and writing the list block for the disk, which Swift's shared threads must not.
+    let location = try await BlockingThread.run { () throws(KithError) in
+      let location = try directory.newLocation()
+      try directory.checkNoting(location, first)
+      return location
+    }
     let path = directory.directory(of: location)
     let summary = try await make(path)
-    try directory.noteMade(location, summary, first)
+    try await BlockingThread.run { () throws(KithError) in
+      try directory.noteMade(location, summary, first)
+    }
     return (summary, path)
   }
 
@@ -413,11 +430,11 @@ extension Accounts {
     for name in directory.unnoted(in: registry) {
       // One that is in use may be about to be noted.
       let path = directory.directory(of: .signedIn(directory: name))
-      let device = try? Storage.open(
+      let device = try? DeviceStorage.open(
         path, configuration.passphrase, isForReading: configuration.isForReading)
       guard let device else { continue }
       defer { try? device.close() }
-      guard let account = try? Storage.account(of: device) else { continue }
+      guard let account = try? DeviceStorage.account(of: device) else { continue }
       registry.devices.append(.init(account: account.digest.hex, directory: name))
     }
     return registry

@@ -22,7 +22,8 @@ internal import Synchronization
 public final class Accounts: Service, Sendable {
   /// How accounts are opened.
   public struct Configuration: Sendable {
-    /// The directory of the accounts, which `kith account create` or `kith join` may have made.
+    /// The directory of the accounts, which `kith account create` or `kith join` may have made. A path
+    /// that begins with `~` is refused.
     public var directory: String
     /// The hosts to listen on while signed in; `::` includes IPv4; empty: does not listen.
     public var hosts = ["::"]
@@ -101,7 +102,7 @@ public final class Accounts: Service, Sendable {
     var error: KithError
     /// Whether the account can never take what is left, and has all else.
     var isFinal: Bool
-    /// Whether it waits for another process's turn.
+    /// Whether it only waits for another process that has the local stores open, or starts.
     var isShort: Bool
     /// When to retry; nil: not in this process.
     var retryAt: ContinuousClock.Instant?
@@ -125,9 +126,12 @@ public final class Accounts: Service, Sendable {
   /// seconds more.
   ///
   /// - Throws: ``KithError`` with `inUse` if another process has the directory open and runs no
-  ///   node, `timedOut` if its node does not answer, `passphrase`, `unsafePermissions`, `damaged`,
-  ///   `newerSchema`, or another storage code.
+  ///   node, `timedOut` if its node does not answer, `missing` if the directory's path begins with `~`,
+  ///   `passphrase`, `unsafePermissions`, `damaged`, `newerSchema`, or another storage code.
   public init(_ configuration: Configuration = Configuration()) throws(KithError) {
+    if let refusal = DefaultDirectory.refusal(of: configuration.directory) {
+      throw KithError(.missing, "The directory \(refusal)")
+    }
     self.configuration = configuration
     directory = AccountsDirectory(path: configuration.directory)
     try directory.prepare()

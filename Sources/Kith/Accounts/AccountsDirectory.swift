@@ -129,14 +129,14 @@ struct AccountsDirectory: Sendable {
 
   /// Removes a noted device and its note. Waits for another process that has it open.
   func remove(_ device: String, waiting wait: Duration) throws(KithError) {
-    try mark(device, isLeaving: true)
+    try setLeaving(true, of: device)
     let release = DirectoryWait(device, within: wait)
     while true {
       do throws(KithError) {
         return try removeAtOnce(device)
       } catch {
         if error.code == .inUse, release.wait() { continue }
-        if DeviceDirectory.holdsDevice(device) { try? mark(device, isLeaving: nil) }
+        if DeviceDirectory.holdsDevice(device) { try? setLeaving(nil, of: device) }
         throw error
       }
     }
@@ -158,7 +158,7 @@ struct AccountsDirectory: Sendable {
     }
   }
 
-  private func mark(_ device: String, isLeaving: Bool?) throws(KithError) {
+  private func setLeaving(_ isLeaving: Bool?, of device: String) throws(KithError) {
     try update { registry in
       for index in registry.devices.indices where isNote(registry.devices[index], of: device) {
         registry.devices[index].isLeaving = isLeaving
@@ -352,6 +352,14 @@ package enum DefaultDirectory {
     if let path = environment.variable("KITH_DIRECTORY") { return path }
     let home = environment.variable("HOME") ?? URL.homeDirectory.path
     return dataHome(environment, home: home) + "/kith"
+  }
+
+  /// Why a given path is refused; nil: it is not. Only a shell replaces `~`, and not within quotes: the
+  /// stores would be in a directory of that name, under the current one.
+  package static func refusal(of path: String) -> String? {
+    guard path.hasPrefix("~") else { return nil }
+    return "\(path) begins with ~, which only a shell replaces. Write the whole path, or ./\(path) "
+      + "for a directory here."
   }
 
   /// The XDG Base Directory Specification accepts absolute paths only.

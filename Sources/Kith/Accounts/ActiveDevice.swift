@@ -59,7 +59,7 @@ struct ActiveDevice {
     }
   }
 
-  /// Whether the database must be opened anew, which mends it.
+  /// Whether the database must be opened anew, which repairs it.
   var isDamaged: Bool {
     if case .own(let node) = kind { node.engine.damage.version > 0 } else { false }
   }

@@ -22,7 +22,7 @@ final class CarrierRunner: Sendable {
   private let list: CarrierList
   private let open: CarrierOpener
   private let dispatcher: CarrierDispatcher
-  /// Of the carriers in use when ``run()`` ended.
+  /// The workers of the carriers in use when ``run()`` ended.
   private let lastWorkers = Mutex<[CarrierWorker]>([])
 
   init(engine: Engine, list: CarrierList, open: @escaping CarrierOpener) {
@@ -82,7 +82,7 @@ final class CarrierRunner: Sendable {
   /// Ends the uses whose settings are in use no more, and begins those that are new. Returns the
   /// workers to run.
   private func update(_ uses: inout [CarrierID: Use]) -> [CarrierWorker] {
-    // None before the account's records tell its place.
+    // No carrier is used before the account's records tell its place.
     let place = engine.read { $0.carrierKeys?.place }
     let list = place == nil ? [] : list.inUse(beside: engine.sharedCarriers)
     for (id, use) in uses where !list.contains(use.settings) {
@@ -119,7 +119,7 @@ final class CarrierRunner: Sendable {
 
 /// Does the core's orders on one carrier, one after the other.
 struct CarrierWorker: Sendable {
-  /// Objects got at once.
+  /// The number of objects that are got at once.
   private static let gets = 4
 
   let id: CarrierID
@@ -231,7 +231,7 @@ struct CarrierWorker: Sendable {
 
   /// Opens an object and hands it to the core. `bytes` is nil if it is gone.
   private func receive(_ name: ObjectName, _ bytes: [UInt8]?, by opener: ObjectOpener) async {
-    await dispatcher.inTurn {
+    await dispatcher.withObjectLock {
       let object = bytes.map { opener.open($0, named: name) }
       let start = ContinuousClock.now
       engine.input(.carrier(id, .got(name, object)))
@@ -259,20 +259,21 @@ final class CarrierDispatcher: Sendable {
 
   struct Problem: Sendable {
     var failure: CarrierFailure
-    /// Since 1970.
+    /// When it was noted, since 1970.
     var milliseconds: UInt64
   }
 
   private let state = Mutex(State())
-  private let turn = Mutex(())
+  /// Held while an object is opened and handed to the core.
+  private let objectLock = Mutex(())
 
   /// Opens an object and hands it to the core, both of which may take long: on a thread of its own,
   /// and for all carriers one after the other, so that together they keep at most one core busy.
   /// `body` returns how long the core was held. As long it is left to others, as with a session
   /// over its share.
-  func inTurn(_ body: @escaping @Sendable () -> Duration) async {
+  func withObjectLock(_ body: @escaping @Sendable () -> Duration) async {
     await BlockingThread.run {
-      self.turn.withLock { _ in
+      self.objectLock.withLock { _ in
         let held = body()
         let microseconds = min(held, .seconds(1)) / .microseconds(1)
         if held > .nanoseconds(SessionShares.sliceNanoseconds) { usleep(UInt32(microseconds)) }

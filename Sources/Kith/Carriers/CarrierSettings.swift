@@ -84,6 +84,10 @@ public typealias CarrierOpener =
 
 /// The carriers that only this device uses, with their credentials. The database keeps them, sealed.
 final class CarrierList: Sendable {
+  /// The most carriers of a device's own. It uses fewer (`Limits.carriers`); the others wait until one
+  /// is removed.
+  static let limit = 16
+
   private let storage: SQLiteStorage
   private let own = Mutex<[CarrierSettings]>([])
 
@@ -110,33 +114,45 @@ final class CarrierList: Sendable {
       + shared.filter { !ids.contains($0.id) }.sorted { $0.id < $1.id }
   }
 
-  /// Those that the device uses: the first. So no other device keeps it from its own.
+  /// The carriers that the device uses: the first. So no other device keeps it from its own.
   func inUse(beside shared: [CarrierSettings]) -> [CarrierSettings] {
     Array(known(beside: shared).prefix(Limits.carriers))
   }
 
-  /// Adds one, or replaces its settings. Durable on return; blocks meanwhile.
-  func keep(_ settings: CarrierSettings) throws(StorageError) {
-    try change { list in
-      list.removeAll { $0.id == settings.id }
+  /// Adds one, or replaces its settings. Durable on return; blocks meanwhile. Throws `valueTooLarge` if
+  /// the list is full.
+  func keep(_ settings: CarrierSettings) throws(KithError) {
+    try change { (list) throws(KithError) in
+      if let index = list.firstIndex(where: { $0.id == settings.id }) {
+        list[index] = settings
+        return
+      }
+      guard list.count < Self.limit else {
+        throw KithError(
+          .valueTooLarge,
+          "This device has \(Self.limit) carriers of its own, as many as it keeps. Remove one first: "
+            + "kith carrier remove.")
+      }
       list.append(settings)
     }
   }
 
   /// Durable on return; blocks meanwhile.
-  func remove(_ id: CarrierID) throws(StorageError) {
-    try change { $0.removeAll { $0.id == id } }
+  func remove(_ id: CarrierID) throws(KithError) {
+    try change { (list) throws(KithError) in list.removeAll { $0.id == id } }
   }
 
-  private func change(_ body: (inout [CarrierSettings]) -> Void) throws(StorageError) {
+  private func change(
+    _ body: (inout [CarrierSettings]) throws(KithError) -> Void
+  ) throws(KithError) {
     // Under the lock, so that of two changes none is lost.
-    try own.withLock { own throws(StorageError) in
+    try own.withLock { own throws(KithError) in
       var list = own
-      body(&list)
+      try body(&list)
       guard let encoded = try? EncodedValue(PropertyListValue(encoding: list)) else {
         preconditionFailure("settings are text and one bool")
       }
-      try storage.setCarriers(encoded.bytes)
+      try KithError.mapping(storage.setCarriers(encoded.bytes))
       own = list
     }
   }
@@ -148,14 +164,14 @@ extension Node {
 
   /// Adds a carrier, or replaces its settings. Durable on return.
   func keep(_ settings: CarrierSettings) async throws(KithError) {
-    try await change(settings, to: settings.value) { () throws(StorageError) in
+    try await change(settings, to: settings.value) { () throws(KithError) in
       try self.carrierList.keep(settings)
     }
   }
 
   /// Durable on return. The core forgets its objects: a running node's runner has it do so.
   func remove(_ settings: CarrierSettings) async throws(KithError) {
-    try await change(settings, to: nil) { () throws(StorageError) in
+    try await change(settings, to: nil) { () throws(KithError) in
       try self.carrierList.remove(settings.id)
     }
     guard carriers.withLock({ $0 == nil }),
@@ -166,13 +182,13 @@ extension Node {
 
   private func change(
     _ settings: CarrierSettings, to value: PropertyListValue?,
-    _ own: @escaping @Sendable () throws(StorageError) -> Void
+    _ own: @escaping @Sendable () throws(KithError) -> Void
   ) async throws(KithError) {
     if settings.isShared {
       let key = settings.id.description
       return try await write([(key, value)], in: CarrierSettings.store)
     }
-    try await BlockingThread.run { () throws(KithError) in try KithError.mapping(own()) }
+    try await BlockingThread.run(own)
     engine.progress.raise()
   }
 }

@@ -38,11 +38,11 @@ extension Engine {
     var outcome: Outcome?
     while true {
       let isSynchronised = isWriter ? SystemClock.isSynchronised : nil
-      let (work, links, later, sleep) = state.withLock { state in
+      let (work, transports, later, sleep) = state.withLock { state in
         let now = clock()
-        let links = state.links
+        let transports = state.transports
         var later: [() -> Void] = []
-        if let outcome { later = giveBack(outcome, links, &state) }
+        if let outcome { later = giveBack(outcome, transports, &state) }
         if ticks {
           var effects = isSynchronised.map { state.note(isSynchronised: $0, at: now) } ?? []
           effects += state.shell.wake(at: now)
@@ -50,12 +50,12 @@ extension Engine {
           state.resumeDue(at: now)
         }
         let work = nextWork(&state, until: write, &later)
-        return (work, links, later, isWriter ? state.sleep(from: now) : nil)
+        return (work, transports, later, isWriter ? state.sleep(from: now) : nil)
       }
       for run in later { run() }
       switch work {
       case .idle, .busy: return sleep
-      case .round(let round): outcome = execute(round, over: links)
+      case .round(let round): outcome = execute(round, over: transports)
       case .reload: outcome = reload()
       }
     }
@@ -91,7 +91,7 @@ extension Engine {
 
   /// Returns closures to run unlocked.
   private func giveBack(
-    _ outcome: Outcome, _ links: SessionLinks, _ state: inout EngineState
+    _ outcome: Outcome, _ transports: SessionTransports, _ state: inout EngineState
   ) -> [() -> Void] {
     let aftermath =
       switch outcome {
@@ -107,7 +107,7 @@ extension Engine {
     case (.failed(let error, _), .failed):
       state.queuedBytes = 0
       state.pauses = [:]
-      later.append { self.noteFailure(error, links) }
+      later.append { self.noteFailure(error, transports) }
     case (_, .recovered): later.append { self.noteRecovery() }
     case (.failed(let error, _), _):
       later.append {
@@ -121,12 +121,12 @@ extension Engine {
     return later
   }
 
-  private func noteFailure(_ error: StorageError, _ links: SessionLinks) {
+  private func noteFailure(_ error: StorageError, _ transports: SessionTransports) {
     let error = KithError(error)
     log(LogLine(.storageFailed, ["code": "\(error.code)", "problem": error.message]))
     metrics.failures.increment()
-    links.node?.closeAll()
-    links.pairings.closeAll()
+    transports.node?.closeAll()
+    transports.pairings.closeAll()
     progress.raise()
     // If a program's thread drained, the writer must now plan the retry.
     wakeup.signal()
@@ -150,7 +150,7 @@ extension Engine {
     }
   }
 
-  private func execute(_ round: Round, over links: SessionLinks) -> Outcome {
+  private func execute(_ round: Round, over transports: SessionTransports) -> Outcome {
     let (mutations, earlySends) = (round.mutations, round.earlySends)
     let isOwn = round.sendsEarly(of: keys.id)
     var isCommitted = mutations.isEmpty
@@ -159,20 +159,21 @@ extension Engine {
     do throws(StorageError) {
       var round = round
       try round.fill(from: storage)
-      try act(on: round.beforeCommit, over: links)
+      try act(on: round.beforeCommit, over: transports)
       if !mutations.isEmpty {
         try metrics.commit { () throws(StorageError) in
           try storage.commit(mutations) {
             hasSentEarly.store(true, ordering: .relaxed)
-            send(earlySends, over: links)
+            send(earlySends, over: transports)
             return isOwn
           }
         }
         isCommitted = true
       }
-      if !hasSentEarly.load(ordering: .relaxed) { send(earlySends, over: links) }
+      if !hasSentEarly.load(ordering: .relaxed) { send(earlySends, over: transports) }
       // Each commit is progress, because a status shows local writes too.
-      try act(on: round.afterCommit, over: links, hasProgress: isCommitted && !mutations.isEmpty)
+      try act(
+        on: round.afterCommit, over: transports, hasProgress: isCommitted && !mutations.isEmpty)
     } catch {
       return .failed(error, isCommitted: isCommitted)
     }
@@ -181,8 +182,8 @@ extension Engine {
   }
 
   /// Sends messages that need no sync. Called under the storage's lock, so it reads nothing.
-  private func send(_ messages: [Effect], over links: SessionLinks) {
-    var outgoing = OutgoingMessages(links: links)
+  private func send(_ messages: [Effect], over transports: SessionTransports) {
+    var outgoing = OutgoingMessages(transports: transports)
     for case .sendEarly(let session, let bytes) in messages {
       metrics.bytesSent.increment(by: bytes.count)
       outgoing.add(bytes, to: session)
@@ -198,12 +199,12 @@ extension Engine {
   ///
   /// Peers come first: what is sent goes out before anybody here is told of the progress.
   private func act(
-    on effects: ArraySlice<Effect>, over links: SessionLinks, hasProgress: Bool = false
+    on effects: ArraySlice<Effect>, over transports: SessionTransports, hasProgress: Bool = false
   ) throws(StorageError) {
     var failure: StorageError?
     var cut = Set<SessionID>()
     var hasProgress = hasProgress
-    var outgoing = OutgoingMessages(links: links)
+    var outgoing = OutgoingMessages(transports: transports)
     for effect in effects {
       switch effect {
       case .send(let session, _) where cut.contains(session): break
@@ -213,7 +214,7 @@ extension Engine {
         metrics.bytesSent.increment(by: bytes.count)
         outgoing.add(bytes, to: session)
       case .sendStored(let session, let batch):
-        guard links.link(to: session) != nil else { continue }
+        guard transports.transport(to: session) != nil else { continue }
         // It may read much from storage.
         outgoing.flushAll()
         do throws(StorageError) {
@@ -225,11 +226,11 @@ extension Engine {
       case .awaitDrain(let session): outgoing.flush(session)?.awaitDrain(session)
       case .close(let session, let reason): outgoing.flush(session)?.close(session, reason)
       case .promote(let session): outgoing.flush(session)?.promote(session)
-      case .addresses(let addresses): links.node?.setAddresses(addresses)
-      case .leftBehind(let devices): links.node?.setLeftBehind(devices)
+      case .addresses(let addresses): transports.node?.setAddresses(addresses)
+      case .leftBehind(let devices): transports.node?.setLeftBehind(devices)
       case .pulledAll(let session):
         outgoing.flush(session)
-        links.pairings.pulledAll(session)
+        transports.pairings.pulledAll(session)
       case .carrier(let carrier, let order):
         // It may read much from storage.
         outgoing.flushAll()
@@ -271,10 +272,10 @@ private struct OutgoingMessages {
   /// A session with more bytes is not kept waiting: larger writes gain nothing.
   private static let gatheredBytes = 64 << 10
 
-  let links: SessionLinks
+  let transports: SessionTransports
   private var waiting: [SessionID: (messages: [[UInt8]], bytes: Int)] = [:]
 
-  init(links: SessionLinks) { self.links = links }
+  init(transports: SessionTransports) { self.transports = transports }
 
   mutating func add(_ message: [UInt8], to session: SessionID) {
     waiting[session, default: ([], 0)].messages.append(message)
@@ -282,14 +283,14 @@ private struct OutgoingMessages {
     if waiting[session]?.bytes ?? 0 >= Self.gatheredBytes { flush(session) }
   }
 
-  /// Hands on a session's messages. Returns its link, if it has one.
+  /// Hands on a session's messages. Returns its transport, if it has one.
   @discardableResult
-  mutating func flush(_ session: SessionID) -> (any SessionLink)? {
-    let link = links.link(to: session)
+  mutating func flush(_ session: SessionID) -> (any SessionTransport)? {
+    let transport = transports.transport(to: session)
     if let (messages, _) = waiting.removeValue(forKey: session) {
-      link?.send(messages, to: session)
+      transport?.send(messages, to: session)
     }
-    return link
+    return transport
   }
 
   mutating func flushAll() {
@@ -302,11 +303,11 @@ extension Engine {
   static let longestSleepMilliseconds: UInt64 = 30_000
 
   /// Returns false if the node runs already or the engine is closed.
-  func beginRunning(link: any SessionLink) -> Bool {
+  func beginRunning(transport: any SessionTransport) -> Bool {
     state.withLock { state in
       guard !state.isRunning, !state.shell.isClosed else { return false }
       state.isRunning = true
-      state.links.node = link
+      state.transports.node = transport
       return true
     }
   }
@@ -315,7 +316,7 @@ extension Engine {
   func stopWriter() {
     state.withLock { state in
       state.isRunning = false
-      state.links.node = nil
+      state.transports.node = nil
       state.shell.endCoalescing()
     }
     wakeup.signal()

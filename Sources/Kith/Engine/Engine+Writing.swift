@@ -2,21 +2,100 @@ internal import Dispatch
 internal import KithCore
 internal import Synchronization
 
+extension Engine: StoreService {
+  func open(_ store: StoreIdentifier, policy: Policy) throws(KithError) -> StoreView {
+    try open(store, policy: policy, isLooking: false)
+  }
+
+  func write(
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], expecting: ExpectedValues
+  ) throws(KithError) {
+    try write(store, operations, expecting: expecting, origin: .owner)
+  }
+
+  func write(
+    _ store: StoreIdentifier, each transactions: ArraySlice<[KithCore.Operation]>
+  ) throws(KithError) -> [KithError?] {
+    try write(store, each: transactions, origin: .owner)
+  }
+
+  var loss: WriteLoss? {
+    state.withLock { $0.shell.loss }.map {
+      WriteLoss(number: $0.number, error: KithError($0.error))
+    }
+  }
+
+  func adopt(
+    _ store: StoreIdentifier, _ policy: Policy, _ writes: [LocalWrite]
+  ) throws(KithError) -> Set<Key> {
+    _ = try open(store, policy: read { $0.usage(of: store)?.policy } ?? policy)
+    return try adopt(store, writes)
+  }
+
+  func usage(of store: StoreIdentifier) -> Usage {
+    read { $0.usage(of: store) } ?? Usage(bytes: 0, keys: 0, policy: .standard)
+  }
+
+  func hiddenEntries(of store: StoreIdentifier) -> [HiddenEntry] {
+    read { $0.hiddenEntries(of: store) }
+  }
+
+  func refusals(
+    of store: StoreIdentifier, takingThrough number: UInt64?
+  ) throws(KithError) -> [Refusal] {
+    guard let number else { return read { $0.refusals(of: store) } }
+    return try perform(drainsHere: false) { (state, effects) throws(KithError) in
+      let refusals = state.shell.replica.refusals(of: store)
+      effects = try state.handle(.takeRefusals(store, through: number), at: clock())
+      return refusals
+    }
+  }
+
+  func history(of store: StoreIdentifier, key: String?, limit: Int) -> [PastValue] {
+    read { $0.history(of: store, key: key.map { Key($0) }, limit: limit) }
+  }
+
+  func perform(_ undo: Undo, in store: StoreIdentifier) async throws(KithError) -> [PastValue] {
+    guard let undone = try accept(undo, in: store, origin: .owner) else { return [] }
+    try await awaitDurability(of: undone.write)
+    return undone.past
+  }
+
+  func syncReport(of store: StoreIdentifier) -> SyncReport {
+    let dispatcher = state.withLock { $0.carriers }
+    let settings = dispatcher.inUse.filter { dispatcher.problem(of: $0.id) == nil }
+    return read { SyncReport(of: store, $0, settings) }
+  }
+
+  /// Asks for a turn on each carrier first.
+  func waitUntilComplete(_ store: StoreIdentifier, devices: Int?, timeout: Duration) async {
+    let ids = lookAtCarriers()
+    _ = await progress.wait(timeout: timeout) {
+      let report = self.syncReport(of: store)
+      if report.isComplete { return true }
+      if self.read({ $0.isRevoked || $0.hasNoIncarnations && report.hasUnpublishedWrites }) {
+        return true
+      }
+      let others = report.complete.count + report.incomplete.count
+      if let devices { return report.complete.count >= devices || others < devices }
+      if others == 0, ids.isEmpty { return true }
+      guard !ids.isEmpty, report.carriers.count == ids.count else { return false }
+      return self.read { replica in
+        !ids.contains(where: replica.isBusy) && !replica.isConnected(to: report.incomplete)
+      }
+    }
+  }
+}
+
 extension Engine {
   /// Makes a write visible at once, and durable soon after, or on return if the node does not run.
   /// Throws `unexpectedValue` unless the store shows the expected values.
-  func write(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation],
-    expecting expected: ExpectedValues = .none, origin: WriteOrigin
-  ) throws(KithError) {
-    try write(store, operations, expecting: expected, coalesces: false, origin: origin)
-  }
-
+  ///
   /// A write that coalesces waits up to `Shell.coalescingMilliseconds` to share its commit and
   /// publication, unless something else needs a commit first.
-  private func write(
+  func write(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation],
-    expecting expected: ExpectedValues = .none, coalesces: Bool, origin: WriteOrigin
+    expecting expected: ExpectedValues = .none, coalesces: Bool = false, origin: WriteOrigin
   ) throws(KithError) {
     let (write, isAwaited) = try performWrite(drainsHere: false, origin: origin) {
       (state, effects) throws(KithError) in

@@ -1,6 +1,6 @@
 internal import CLinux
 internal import Dispatch
-package import KithCore
+internal import KithCore
 internal import KithCrypto
 internal import Logging
 internal import Synchronization
@@ -15,8 +15,9 @@ final class Engine: Sendable {
   /// If a session adds to the outbox and it then has more bytes, no session is read until the writer
   /// takes the outbox.
   static let pauseBytes = 16 << 20
-  /// The same for the bytes that sessions added: carrying them out may delay a program's write. They
-  /// count together, because a member can have any number of devices.
+  /// If the effects that all sessions together added to the outbox have more bytes, no session is read
+  /// either: carrying them out may delay a program's write. They count together, because a member can
+  /// have any number of devices.
   static let sessionPauseBytes = 256 << 10
 
   let account: AccountID
@@ -31,7 +32,7 @@ final class Engine: Sendable {
   /// Raised when peers, devices, problems or pending work have changed.
   let progress = Signal()
   /// Raised if the database is damaged so that loading it anew does not help: it must be opened anew,
-  /// which mends it.
+  /// which repairs it.
   let damage = Signal()
   let metrics = Metrics()
   let rateLimit = Mutex(LogRateLimit<LogLine.Subject>())
@@ -126,15 +127,6 @@ final class Engine: Sendable {
   }
 }
 
-/// The ways to other devices.
-struct SessionLinks {
-  /// While the node runs.
-  var node: (any SessionLink)?
-  let pairings = PairingSessions()
-
-  func link(to session: SessionID) -> (any SessionLink)? { session.isPairing ? pairings : node }
-}
-
 struct EngineState {
   var shell: Shell
   var views: [StoreIdentifier: StoreView] = [:]
@@ -154,7 +146,7 @@ struct EngineState {
   /// The number of durable writes in the last round that settled any.
   var lastSettledCount = 0
   var sleepsUntilMilliseconds: UInt64 = 0
-  var links = SessionLinks()
+  var transports = SessionTransports()
   let carriers = CarrierDispatcher()
 
   init(replica: Replica) {
@@ -296,34 +288,4 @@ extension Engine {
     progress.finish()
     if let problem { throw KithError(problem) }
   }
-}
-
-/// The engine's interface to the network. Every call returns at once, on any thread.
-package protocol SessionLink: AnyObject, Sendable {
-  /// Queued after earlier messages.
-  func send(_ message: [UInt8], to session: SessionID)
-  /// As one message after the other, with one write to the socket if they fit.
-  func send(_ messages: [[UInt8]], to session: SessionID)
-  /// Calls the engine when little is left unsent.
-  func awaitDrain(_ session: SessionID)
-  func close(_ session: SessionID, _ reason: CloseReason)
-  /// Peers may dial again.
-  func closeAll()
-  func pauseReading(_ session: SessionID, _ isPaused: Bool)
-  func setAddresses(_ addresses: [DeviceID: [String]])
-  /// Sets the devices to dial because they are left behind.
-  func setLeftBehind(_ devices: [DeviceID])
-  /// Lets a membership-only session use the whole protocol.
-  func promote(_ session: SessionID)
-}
-
-/// For a link that dials nobody, and sends each message alone.
-extension SessionLink {
-  package func send(_ messages: [[UInt8]], to session: SessionID) {
-    for message in messages { send(message, to: session) }
-  }
-  package func pauseReading(_ session: SessionID, _ isPaused: Bool) {}
-  package func setAddresses(_ addresses: [DeviceID: [String]]) {}
-  package func setLeftBehind(_ devices: [DeviceID]) {}
-  package func promote(_ session: SessionID) {}
 }

@@ -73,7 +73,7 @@ extension EngineState {
   fileprivate mutating func pauseAll() {
     for session in shell.replica.sessions where pauses[session]?.isForBytes != true {
       pauses[session, default: SessionPause(isForBytes: true)].isForBytes = true
-      links.link(to: session)?.pauseReading(session, true)
+      transports.transport(to: session)?.pauseReading(session, true)
     }
   }
 
@@ -82,7 +82,7 @@ extension EngineState {
     // A message that was already on its way must not shorten a pause.
     pause.untilMilliseconds = max(pause.untilMilliseconds ?? 0, end)
     pauses[session] = pause
-    links.link(to: session)?.pauseReading(session, true)
+    transports.transport(to: session)?.pauseReading(session, true)
   }
 
   /// Resumes sessions whose pause is over.
@@ -109,7 +109,7 @@ extension EngineState {
       return
     }
     pauses[session] = nil
-    links.link(to: session)?.pauseReading(session, false)
+    transports.transport(to: session)?.pauseReading(session, false)
   }
 }
 

@@ -23,7 +23,7 @@ struct StatusLog: Sendable {
   /// The state as logged last.
   private var devices: [DeviceID: Device] = [:]
   private var stores: [StoreIdentifier: Store] = [:]
-  /// By location: the problem, and how many objects vanished.
+  /// The problem and the number of vanished objects of each carrier, by location.
   private var carriers: [String: (problem: String?, vanished: Int)] = [:]
   /// Addresses that met nobody, by address.
   private var unreached: Set<String> = []
@@ -138,7 +138,7 @@ struct StatusLog: Sendable {
 }
 
 extension NodeStatus.Device {
-  /// By whom it was enrolled.
+  /// Who enrolled the device, for the log.
   fileprivate func enrolled(in status: NodeStatus) -> [String: String] {
     switch enroller {
     case .device(let id):

@@ -36,7 +36,7 @@ public struct KithError: Error, Codable, Sendable {
   public var device: DeviceID?
   /// The file, directory or address concerned.
   public var path: String?
-  /// With ``Code/pairingCode``, how many codes may still be tried; nil if unknown.
+  /// The number of codes that may still be tried, with ``Code/pairingCode``; nil if unknown.
   public var triesLeft: Int?
   /// The underlying error, if any; it is not encoded.
   public var cause: (any Error)?

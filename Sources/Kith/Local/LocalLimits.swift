@@ -2,7 +2,7 @@ internal import Dispatch
 
 /// The maximums of the control socket, for both ends.
 package enum LocalLimits {
-  static let version = 14
+  static let version = 15
   static let requestBytes = 32 << 20
   /// Holds all keys and values of the largest store.
   static let replyBytes = 96 << 20

@@ -25,7 +25,7 @@ final class LocalServer: EndsWithProcess {
     var isOver = false
   }
 
-  /// Of its own: a program's long message must not hold up the peers.
+  /// The event loop of the control socket alone: a program's long message must not delay the peers.
   private static let loop = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
   let node: Node

@@ -161,7 +161,8 @@ extension Node: NodeAccess {
       service: engine, view: try engine.open(name, policy: policy, isLooking: isLooking))
   }
 
-  /// Of a store that a write would create. Throws `tooManyStores` if the account has no room for it.
+  /// The usage of a store that a write would create. Throws `tooManyStores` if the account has as many
+  /// stores as a device keeps.
   private func usageOfNew(_ identifier: String) throws(KithError) -> Usage {
     if let name = StoreIdentifier(identifier),
       engine.read({ $0.storeIdentifiers.count }) >= Limits.stores

@@ -41,9 +41,24 @@ final class RemoteNode: StoreService, NodeAccess {
     /// The requests without an answer.
     var calls: [Int: Call] = [:]
     var views: [StoreIdentifier: StoreView] = [:]
+    /// The number of answers that accepted writes of this program.
     var accepted = 0
+    /// How many of them the node has said to be durable.
     var durable = 0
+    /// How many of them came before the last flush that the node failed.
+    var failed = 0
+    /// The number of flushes that the node failed, each for newly accepted writes.
+    var failedFlushes = 0
+    var flushError: KithError?
     var followsProgress = false
+
+    /// Notes that the node failed a flush. Repeated for the same writes, it is no new loss.
+    mutating func note(_ error: KithError, ofFlushing accepted: Int) {
+      guard error.code != .closed, accepted > failed else { return }
+      failed = accepted
+      failedFlushes += 1
+      flushError = error
+    }
   }
 
   let directory: String
@@ -120,18 +135,21 @@ final class RemoteNode: StoreService, NodeAccess {
 
   var isYielding: Bool { state.withLock { $0.isYielding } }
 
-  /// The node ended without saying that all is durable.
+  /// The node failed a flush, or ended without saying that all is durable. The node tells a program
+  /// once, and each of its stores must hear it.
   var loss: WriteLoss? {
-    guard state.withLock({ $0.hasEnded && !$0.isGoodbye && $0.durable < $0.accepted }) else {
-      return nil
+    state.withLock { state -> WriteLoss? in
+      if state.hasEnded && !state.isGoodbye && state.durable < state.accepted {
+        return WriteLoss(number: state.failedFlushes + 1, error: Self.endedEarly)
+      }
+      return state.flushError.map { WriteLoss(number: state.failedFlushes, error: $0) }
     }
-    return WriteLoss(
-      number: 1,
-      error: KithError(
-        .timedOut,
-        "The program that had the directory open has ended before it said that all writes are "
-          + "durable. Read the keys, and write them again if need be."))
   }
+
+  private static let endedEarly = KithError(
+    .timedOut,
+    "The program that had the directory open has ended before it said that all writes are durable. "
+      + "Read the keys, and write them again if need be.")
 
   func close() { state.withLock { $0.channel }?.close(promise: nil) }
 
@@ -169,16 +187,22 @@ final class RemoteNode: StoreService, NodeAccess {
   }
 
   /// Blocks until the request is answered. Throws `closed` if the connection has ended and the
-  /// request can be repeated elsewhere.
+  /// request can be repeated elsewhere. The closures are called on an event loop, before later answers
+  /// are read.
   @discardableResult
   private func ask(
     _ call: NodeCall, within limit: Duration,
-    onAnswer: @escaping @Sendable (NodeAnswer) -> Void = { _ in }
+    onAnswer: @escaping @Sendable (NodeAnswer) -> Void = { _ in },
+    onFailure: @escaping @Sendable (KithError) -> Void = { _ in }
   ) throws(KithError) -> NodeAnswer {
     let semaphore = DispatchSemaphore(value: 0)
     let outcome = Mutex(Outcome.late)
     let id = try send(call) { result in
-      if case .answer(let answer) = result { onAnswer(answer) }
+      switch result {
+      case .answer(let answer): onAnswer(answer)
+      case .failure(let error): onFailure(error)
+      default: break
+      }
       outcome.withLock { $0 = result }
       semaphore.signal()
     }
@@ -390,9 +414,10 @@ final class RemoteNode: StoreService, NodeAccess {
       if hasEnded { throw Self.ended }
       return
     }
-    try ask(.flush, within: LocalLimits.write) { _ in
-      self.state.withLock { $0.durable = max($0.durable, accepted) }
-    }
+    try ask(
+      .flush, within: LocalLimits.write,
+      onAnswer: { _ in self.state.withLock { $0.durable = max($0.durable, accepted) } },
+      onFailure: { error in self.state.withLock { $0.note(error, ofFlushing: accepted) } })
   }
 
   func adopt(

@@ -4,7 +4,7 @@ package import KithStorage
 internal import Synchronization
 
 /// Opens directories, and turns their errors into ``KithError``.
-enum Storage {
+enum DeviceStorage {
   /// Asks for the passphrase only if there is one. If `isForReading`, and the disk takes no writes,
   /// opens a copy in memory.
   static func open(

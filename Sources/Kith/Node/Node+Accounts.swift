@@ -42,8 +42,8 @@ extension Node {
       throw KithError(error)
     }
     let summary = AccountSummary(account: account, device: keys.id, name: name)
-    try Storage.create(
-      Storage.reserve(directory), secrets, records.map { .put(.record($0.id), $0.encoded) },
+    try DeviceStorage.create(
+      DeviceStorage.reserve(directory), secrets, records.map { .put(.record($0.id), $0.encoded) },
       passphrase
     ) { () throws(KithError) in try show(summary, recovery.text) }
     return (summary, recovery.text)
@@ -67,9 +67,9 @@ extension Node {
         cause: error)
     }
     try checkSource(source)
-    let old = try Storage.open(source, sourcePassphrase)
+    let old = try DeviceStorage.open(source, sourcePassphrase)
     defer { try? old.close() }
-    let snapshot = try Storage.load(old)
+    let snapshot = try DeviceStorage.load(old)
     let records = snapshot.records.values.compactMap { try? Record(decoding: $0) }
       .sorted { $0.id < $1.id }
     var entropy = SystemRandom()
@@ -83,10 +83,10 @@ extension Node {
     } catch {
       throw KithError(error)
     }
-    let account = try Storage.account(of: old)
+    let account = try DeviceStorage.account(of: old)
     let initial =
       (records + added).map { Mutation.put(.record($0.id), $0.encoded) } + snapshot.forAnotherDevice
-    try Storage.create(Storage.reserve(directory), secrets, initial, passphrase)
+    try DeviceStorage.create(DeviceStorage.reserve(directory), secrets, initial, passphrase)
     return AccountSummary(account: account, device: keys.id, name: name)
   }
 

@@ -58,7 +58,7 @@ package final class Node: Sendable {
   /// Blocks while the disk works.
   convenience init(opening configuration: Configuration) throws(KithError) {
     let peers = try Self.peerAddresses(configuration.peers)
-    let opened = try Storage.open(
+    let opened = try DeviceStorage.open(
       configuration.directory, configuration.passphrase, isForReading: configuration.isForReading)
     do throws(KithError) {
       let engine = try Self.engine(of: opened, configuration)
@@ -86,7 +86,7 @@ package final class Node: Sendable {
   private static func engine(
     of opened: OpenDevice, _ configuration: Configuration
   ) throws(KithError) -> Engine {
-    let account = try Storage.account(of: opened)
+    let account = try DeviceStorage.account(of: opened)
     var entropy = SystemRandom()
     let engine = try Engine(
       account: account, keys: opened.keys, process: ProcessID(entropy.draw()),
@@ -148,7 +148,7 @@ extension Node {
   ///   an address.
   package func run(onAnyPort: Bool = false) async throws {
     let sessions = NodeSessions(engine: engine)
-    guard engine.beginRunning(link: sessions) else {
+    guard engine.beginRunning(transport: sessions) else {
       throw KithError(.alreadyRunning, "The node runs already, or was closed.")
     }
     // Before any peer is met, because it decides whose time counts.
@@ -181,7 +181,7 @@ extension Node {
     defer { sessions.setTransport(nil) }
     let bound = try await bind(transport, onAnyPort: onAnyPort)
     sessions.setPort(bound.first?.port ?? 0)
-    // Before others can add some, so that these have their place.
+    // Before others can add targets, so that the limit never refuses these.
     for peer in staticPeers { transport.addTarget(peer) }
     self.transport.withLock { $0 = transport }
     defer { self.transport.withLock { $0 = nil } }

@@ -4,7 +4,7 @@ internal import KithNetwork
 internal import Synchronization
 
 /// Connects the engine with its transport while the node runs.
-final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
+final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionTransport {
   private struct State {
     var transport: Transport?
     var sessions: Set<SessionID> = []

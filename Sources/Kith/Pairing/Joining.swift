@@ -36,7 +36,7 @@ struct Joining: Sendable {
     connect: @Sendable (Dialling) async throws -> PairingChannel
   ) async throws(KithError) -> AccountSummary {
     // Before a person is asked.
-    let reserved = try Storage.reserve(directory)
+    let reserved = try DeviceStorage.reserve(directory)
     do {
       return try await meet(reserved, connect)
     } catch {
@@ -77,7 +77,7 @@ struct Joining: Sendable {
     for (device, texts) in reply.addresses.sorted(by: { $0.key < $1.key }) {
       initial.append(.addresses(device, Array(texts.prefix(LocalAddresses.limit))))
     }
-    let prepared = try await Storage.prepareApart(reserved, secrets, initial, passphrase)
+    let prepared = try await DeviceStorage.prepareApart(reserved, secrets, initial, passphrase)
     let inviter = Inviter(
       device: invitation.device, clock: reply.clock, address: channel.remoteAddress)
     do {
@@ -86,7 +86,7 @@ struct Joining: Sendable {
       try? prepared.discard()
       throw error
     }
-    try Storage.install(prepared)
+    try DeviceStorage.install(prepared)
     let summary = AccountSummary(account: roster.account, device: keys.id, name: name)
     try await made(summary)
     // If this is lost, the device shows its certificate when it meets a member.
@@ -113,8 +113,8 @@ struct Joining: Sendable {
     let engine = try Engine(
       account: account, keys: keys, process: ProcessID(entropy.draw()), storage: storage,
       logger: Logger(label: "kith.joining") { _ in SwiftLogNoOpLogHandler() })
-    let sessions = engine.state.withLock { $0.links.pairings }
-    _ = engine.beginRunning(link: sessions)
+    let sessions = engine.state.withLock { $0.transports.pairings }
+    _ = engine.beginRunning(transport: sessions)
     async let writer: Void = engine.runWriter()
     let session = sessions.add(channel, engine)
     channel.allowSession()

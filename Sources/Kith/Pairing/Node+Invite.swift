@@ -179,7 +179,7 @@ extension Node {
   /// everything, so a failed joiner leaves no member without a device.
   private func hand(over channel: PairingChannel, _ joiner: Joiner) async throws -> Bool {
     guard let first = try? await channel.receive() else { return false }
-    let session = engine.state.withLock { $0.links.pairings }.add(channel, engine)
+    let session = engine.state.withLock { $0.transports.pairings }.add(channel, engine)
     session.begin(.admit(session.id, joiner), first: first)
     return try await withTaskCancellationHandler {
       for await event in session.events {

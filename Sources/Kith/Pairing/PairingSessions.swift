@@ -12,7 +12,7 @@ extension SessionID {
 }
 
 /// The sessions of an engine that began as pairings. They exist also without a running node.
-final class PairingSessions: SessionLink {
+final class PairingSessions: SessionTransport {
   private struct State {
     var sessions: [SessionID: PairingSession] = [:]
     var last: UInt64 = 0
@@ -111,7 +111,7 @@ final class PairingSession: PairingSessionOwner {
 
   func closed() {
     engine.input(.disconnected(id))
-    engine.state.withLock { $0.links.pairings }.remove(id)
+    engine.state.withLock { $0.transports.pairings }.remove(id)
     tell(.ended(reason.withLock { $0 }))
     continuation.finish()
   }

@@ -26,10 +26,10 @@ public struct SyncReport: Codable, Sendable, Hashable {
   public struct Carrier: Codable, Sendable, Hashable {
     /// Its path or URL.
     public var location: String
-    package var sinceMilliseconds: UInt64
+    package var heldSinceMilliseconds: UInt64
 
     /// When its listing showed that.
-    public var since: Date { Date(milliseconds: sinceMilliseconds) }
+    public var heldSince: Date { Date(milliseconds: heldSinceMilliseconds) }
   }
 }
 
@@ -42,7 +42,7 @@ extension SyncReport {
       hasUnpublishedWrites ? holders.map(\.key) : holders.filter { !$0.value }.map(\.key)
     carriers = settings.compactMap { carrier in
       replica.heldSince(on: carrier.id, store).map {
-        Carrier(location: carrier.location, sinceMilliseconds: $0)
+        Carrier(location: carrier.location, heldSinceMilliseconds: $0)
       }
     }
   }
@@ -64,7 +64,7 @@ extension KeyValueStore {
   /// if !report.isComplete { print("\(report.incomplete.count) devices are behind") }
   /// ```
   ///
-  /// If another program's node ends meanwhile, or has no room for the question, it asks again.
+  /// If another program's node ends meanwhile, or is too busy to answer, it asks again.
   ///
   /// - Throws: ``KithError`` as ``flush()`` does, or with `cancelled`. A timeout is no error.
   public func waitUntilSynced(

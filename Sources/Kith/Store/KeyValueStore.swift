@@ -25,7 +25,7 @@ public final class KeyValueStore: Observable, Sendable {
   typealias ServiceEndHandler = @Sendable () -> Bool
 
   private let onServiceEnd: ServiceEndHandler
-  /// The turns of transactions that are tried again.
+  /// Lets in one transaction at a time that is tried again, in order of arrival.
   let retries = TaskQueue()
   /// The longest wait of a write or a flush for a new service.
   private let longestReplacing: Duration

@@ -103,7 +103,7 @@ final class StoreView: Observable, Sendable {
     return apply([changed, undone])
   }
 
-  /// Hides all values, because the store cannot be opened at its new place.
+  /// Hides all values, because the new service cannot open the store.
   func showNothing(because reason: ChangeReason) {
     let device = state.withLock { $0.device }
     for tell in show([:], of: device, reason: reason, superseded: []) { tell() }

@@ -145,7 +145,7 @@ extension KeyValueStore {
     private final class Reads {
       var keys: Set<Key> = []
       var prefixes: Set<String> = []
-      /// Those read as their default because of their type.
+      /// The keys that were read as their default because their value has another type.
       var unreadable: Set<Key> = []
     }
 

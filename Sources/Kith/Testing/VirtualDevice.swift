@@ -18,8 +18,8 @@ package final class VirtualDevice: Sendable {
       boot: boot, clock: clock)
   }
 
-  package func attach(_ link: any SessionLink) {
-    engine.state.withLock { $0.links.node = link }
+  package func attach(_ transport: any SessionTransport) {
+    engine.state.withLock { $0.transports.node = transport }
   }
 
   package func store(
@@ -35,7 +35,7 @@ package final class VirtualDevice: Sendable {
   @discardableResult
   package func receive(_ message: [UInt8], on session: SessionID) -> Bool {
     guard let inbound = engine.check(message, isSerial: true) else {
-      engine.state.withLock { $0.links.node }?.close(session, .protocolViolation)
+      engine.state.withLock { $0.transports.node }?.close(session, .protocolViolation)
       return false
     }
     engine.input(.received(session, inbound))

@@ -152,7 +152,7 @@ struct BucketAddress: Hashable, Sendable {
       && name.utf8.allSatisfy { $0 == UInt8(ascii: ".") || ObjectNames.isPart($0) }
   }
 
-  /// Of `s3.eu-central-1.amazonaws.com` the second label; nil for other hosts.
+  /// The second label of hosts like `s3.eu-central-1.amazonaws.com`; nil for others.
   private static func region(ofHost host: String) -> String? {
     let labels = host.split(separator: ".")
     guard let domain = labels.firstIndex(of: "amazonaws"), domain >= 2, labels[0] == "s3" else {

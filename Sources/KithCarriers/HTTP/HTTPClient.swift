@@ -103,7 +103,7 @@ final class HTTPClient: Sendable {
 /// A request to one server, whose address the client knows.
 struct HTTPRequest {
   var method: String
-  /// With its query, percent-encoded, beginning with a slash.
+  /// The path with its query, percent-encoded, beginning with a slash.
   var target: String
   var headers: [(name: String, value: String)] = []
   var body: [UInt8]?
@@ -181,8 +181,8 @@ extension CarrierFailure {
   /// Bytes of an address that a message shows.
   private static let shownAddress = 200
 
-  /// Of a server that sends to another one. Names the place, unless it is no address that a person
-  /// could give.
+  /// The words for a server that redirects to another one. They name its address, unless no person
+  /// could give it.
   static func redirect(to location: String?) -> String {
     guard let location, (1...shownAddress).contains(location.utf8.count),
       location.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
@@ -192,7 +192,7 @@ extension CarrierFailure {
     return "sends to \(location); give that address if it is right"
   }
 
-  /// Of a server that does not know WebDAV at the path; nil if the status says something else.
+  /// The failure of a server that has no WebDAV at the path; nil if the status says something else.
   static func noWebDAV(_ answer: HTTPAnswer, at address: WebAddress) -> CarrierFailure? {
     guard [200, 405, 501].contains(answer.status) else { return nil }
     return CarrierFailure(
@@ -201,7 +201,7 @@ extension CarrierFailure {
         + "the address is right, and WebDAV is on there.")
   }
 
-  /// Of a server that takes no object of so many bytes.
+  /// The words for a server that takes no object of so many bytes.
   static func tooLarge(_ sent: Int?) -> String {
     "refuses objects of \(sent.map { "\($0) bytes" } ?? "this size"); let it take some of 16 MiB, such "
       + "as with client_max_body_size (nginx) or LimitRequestBody (Apache)"

@@ -303,7 +303,7 @@ struct Multistatus: Equatable {
     }
   }
 
-  /// Of `HTTP/1.1 200 OK` the second word.
+  /// Whether the second word of `HTTP/1.1 200 OK` begins with 2.
   private static func isFound(_ status: String) -> Bool {
     status.split(separator: " ").dropFirst().first?.first == "2"
   }

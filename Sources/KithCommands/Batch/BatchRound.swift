@@ -17,7 +17,7 @@ struct BatchRound: Sendable {
     var changes: StoreChanges
   }
 
-  /// Of one process; their events are printed until it ends.
+  /// The most watches of one process; their events are printed until it ends.
   static let mostWatches = 16
 
   /// Bytes of answers after which the round ends: a few requests may list the whole store.

@@ -91,10 +91,10 @@ struct CarrierAddCommand: AsyncParsableCommand {
 
   private func address() throws -> CarrierAddress {
     // A relative path is one of this directory.
-    let place =
-      kind == .folder ? CommonOptions.exactly(location).standardized.path : location
+    let location =
+      kind == .folder ? CommonOptions.exactly(self.location).standardized.path : self.location
     do throws(CarrierFailure) {
-      return try CarrierAddress(kind, place)
+      return try CarrierAddress(kind, location)
     } catch {
       throw CommandFailure(.usage, error.message)
     }

@@ -20,7 +20,7 @@ struct DoctorCommand: AsyncParsableCommand {
       """)
 
   @Option(parsing: .unconditional, help: "The port to check if no node runs. Default: 4114.")
-  var port: UInt16?
+  var port: PortNumber?
 
   @Flag(help: "Make a new database of what can be read of a damaged one.")
   var repair = false
@@ -127,7 +127,8 @@ struct DoctorCommand: AsyncParsableCommand {
       (directory, accountsError) = (path, error)
     }
     var target = DiagnosisTarget(
-      directory: directory, port: port ?? ListenPlan.defaultPort, nowMilliseconds: Moment.now,
+      directory: directory, port: port?.number ?? ListenPlan.defaultPort,
+      nowMilliseconds: Moment.now,
       device: await DiagnosisTarget.device(
         of: directory, options.passphraseQuestion, isGiven: options.passphraseSource != nil),
       isSignedOut: (try? options.isSignedOut) ?? false, accountsError: accountsError)
@@ -141,7 +142,7 @@ struct DoctorCommand: AsyncParsableCommand {
     }
   }
 
-  /// Those whose devices lack a file, but the open one, which is looked at itself.
+  /// The accounts whose devices lack a file, except the open one, which is checked itself.
   private static func incompleteAccounts(
     in path: String, but open: String
   ) -> [(account: String, file: String)] {

@@ -142,7 +142,7 @@ struct ListenPlan: Equatable {
     host: String, port: UInt16?
   ) {
     let wrong = CommandFailure(
-      .usage, "'\(text)' is no place to listen on; write 0.0.0.0, 192.0.2.1:4114 or [::1]:4114")
+      .usage, "'\(text)' is no address to listen on; write 0.0.0.0, 192.0.2.1:4114 or [::1]:4114")
     var host = Substring(text)
     var rest: Substring = ""
     if text.hasPrefix("[") {
@@ -155,8 +155,8 @@ struct ListenPlan: Equatable {
     }
     guard !host.isEmpty else { throw wrong }
     if rest.isEmpty { return (String(host), nil) }
-    guard rest.first == ":", let port = UInt16(rest.dropFirst()) else { throw wrong }
-    return (String(host), port)
+    guard rest.first == ":", let port = PortNumber(rest.dropFirst()) else { throw wrong }
+    return (String(host), port.number)
   }
 }
 
@@ -170,7 +170,7 @@ struct NodeOptions: ParsableArguments {
   @Option(
     parsing: .unconditional,
     help: "The port to listen on; 0: any free one. Default: 4114.")
-  var port: UInt16?
+  var port: PortNumber?
 
   @Option(
     help: ArgumentHelp(
@@ -184,7 +184,7 @@ struct NodeOptions: ParsableArguments {
   func validate() throws { try PeerOption.check(peer) }
 
   func apply(to configuration: inout Accounts.Configuration) throws(CommandFailure) {
-    let plan = try ListenPlan(listen, port: port)
+    let plan = try ListenPlan(listen, port: port?.number)
     configuration.hosts = plan.hosts
     configuration.port = plan.port
     configuration.peers = peer
@@ -205,8 +205,8 @@ enum PeerOption {
 
 extension Accounts {
   /// Creates the default store now, so that it is pulled before a command opens it. If it is there, it
-  /// keeps its limits. Does nothing if another program has the directory open. If the account has no
-  /// room for one more store, says so: the node serves those that are there.
+  /// keeps its limits. Does nothing if another program has the directory open. If the account
+  /// has too many stores, warns: the node serves those that exist.
   func openDefaultStore(_ store: StoreIdentifier, _ console: Console) async throws {
     do throws(KithError) {
       guard let usage = try await node?.usage(of: store.rawValue) else { return }

@@ -170,8 +170,8 @@ struct SyncCommand: AsyncParsableCommand {
         style(.warning, "behind      ") + Columns.printable($0)
       }
       lines += report.carriers.map { carrier in
-        style(.good, "stored on   ") + Columns.printable(carrier.location) + ", as seen "
-          + Format.ago(carrier.sinceMilliseconds, now: Moment.now)
+        style(.good, "held by     ") + Columns.printable(carrier.location) + ", as seen "
+          + Format.ago(carrier.heldSinceMilliseconds, now: Moment.now)
       }
       return lines.joined(separator: "\n")
     }

@@ -24,7 +24,7 @@ struct WebCommand: AsyncParsableCommand {
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp("The page's port. Default: any free one.", valueName: "number"))
-  var webPort: UInt16?
+  var webPort: PortNumber?
 
   @Flag(
     inversion: .prefixedNo,
@@ -52,7 +52,7 @@ struct WebCommand: AsyncParsableCommand {
     try await Accounts(configuration).use { accounts in
       try await accounts.openDefaultStore(store, options.console)
       let page = WebPage(
-        accounts: accounts, store: store, port: webPort ?? 0, onReady: address.show,
+        accounts: accounts, store: store, port: webPort?.number ?? 0, onReady: address.show,
         onUse: address.remove)
       try await accounts.runUntilSignal(beside: make(page))
     }

@@ -7,7 +7,8 @@ import KithTerminal
 struct DiskCheck: Check {
   static let name = "disk"
 
-  /// With less free space a node soon fails to write: a full store, its log, and as much again.
+  /// If the disk has less free space, a node soon fails to write: a full store, its log, and as much
+  /// again.
   static let leastFreeBytes = 16 << 20
   /// In seconds; a slower write is noticeable in every `set`.
   static let slowWrite = 0.1

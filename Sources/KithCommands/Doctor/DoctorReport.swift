@@ -134,7 +134,7 @@ struct DiagnosisTarget: Sendable {
   var isSignedOut = false
   /// Why it is not known who is signed in.
   var accountsError: KithError?
-  /// That writes made while nobody was signed in wait.
+  /// The problem that writes made while nobody was signed in are not in the account yet; nil: they are.
   var pendingAdoption: NodeStatus.Problem?
   /// The other accounts here whose devices lack a file.
   var incompleteAccounts: [(account: String, file: String)] = []
@@ -159,7 +159,7 @@ struct DiagnosisTarget: Sendable {
 
 extension DiagnosisTarget {
   /// Asks the directory's node, or opens the directory if none is running. `isGiven`: there is a
-  /// passphrase, or a place for it; otherwise a person is asked.
+  /// passphrase, or a source for it; otherwise a person is asked.
   static func device(
     of directory: String, _ passphrase: @escaping PassphraseQuestion, isGiven: Bool
   ) async -> Device {

@@ -21,7 +21,7 @@ struct GVariantNode {
     /// A dictionary's entry alone.
     case entry(GVariantNode, GVariantNode)
     case dictionary([(GVariantNode, GVariantNode)])
-    /// With its type.
+    /// A value with its declared type.
     case declared(String, GVariantNode)
   }
 
@@ -271,7 +271,7 @@ extension GVariantNode {
     return (.array(parts.map(\.value)), form)
   }
 
-  /// Of a tuple or an entry.
+  /// Reads the members of a tuple or an entry.
   private func members(
     _ nodes: [GVariantNode], _ type: String, _ joined: (String) -> String
   ) throws(ImportError) -> Read {
@@ -329,7 +329,7 @@ extension GVariantNode {
 }
 
 extension PropertyListValue {
-  /// Of a form.
+  /// The type string of a form.
   fileprivate var typeString: String {
     switch self {
     case .string(let type): type

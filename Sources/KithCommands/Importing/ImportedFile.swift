@@ -46,7 +46,8 @@ package struct ImportedFile: Sendable {
     }
   }
 
-  /// The same in all formats, as programs differ in which of the values they take.
+  /// Skips keys that occur more than once, in all formats alike: programs differ in which of the values
+  /// they take.
   private mutating func refuseRepeated() {
     let repeated = Set(occurrences.lazy.filter { $0.value > 1 }.map(\.key))
     guard !repeated.isEmpty else { return }
@@ -74,7 +75,7 @@ struct ImportError: Error, Equatable, CustomStringConvertible {
 }
 
 package enum ImportFormat: String, CaseIterable, Sendable {
-  /// With or without the comments that editors allow.
+  /// JSON, with or without the comments that editors allow.
   case json
   /// XML or binary.
   case plist
@@ -212,7 +213,7 @@ extension ImportError {
 }
 
 extension JSONNode {
-  /// With its article.
+  /// The kind's name, with its article.
   fileprivate var kindName: String {
     switch self {
     case .null: "null"

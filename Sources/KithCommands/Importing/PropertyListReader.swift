@@ -47,7 +47,7 @@ extension ImportedFile {
 }
 
 extension PropertyListNode {
-  /// With its article.
+  /// The kind's name, with its article.
   var kindName: String {
     switch self {
     case .value(.bool): "a bool"

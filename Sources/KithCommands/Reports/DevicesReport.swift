@@ -126,7 +126,7 @@ struct DevicesReport: Equatable, Sendable {
     return missing == 0 ? "everything" : "lacks \(Format.count(missing))"
   }
 
-  /// Of the session; of a device that is away, where it was called last and what came of it.
+  /// The session's address. If the device is away, where it was called last, and the outcome.
   private func address(_ device: NodeStatus.Device) -> String {
     if let session = status.session(with: device) { return Columns.printable(session.address) }
     return status.unreached(device.id).first?.failure(now: nowMilliseconds)

@@ -14,7 +14,8 @@ struct EntriesReport {
   let store: String
   private(set) var items: [Item]
 
-  /// Of the keys that begin with the prefix, in their order, or the largest values first.
+  /// Makes the report of the keys that begin with the prefix, in their order, or with the largest values
+  /// first.
   init(
     store: String, _ entries: [(key: String, value: PropertyListValue)], prefix: String,
     isBySize: Bool = false

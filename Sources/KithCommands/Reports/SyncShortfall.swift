@@ -113,7 +113,8 @@ extension SyncReport {
       "carriers": .list(
         carriers.map {
           .object([
-            "location": .string($0.location), "sinceMilliseconds": .int($0.sinceMilliseconds),
+            "location": .string($0.location),
+            "heldSinceMilliseconds": .int($0.heldSinceMilliseconds),
           ])
         }),
       "complete": .strings(complete.map(status.plainName)),

@@ -47,10 +47,8 @@ struct CommonOptions: ParsableArguments {
         "The directory's name is empty. Leave --directory out for the usual one.")
     }
     let variable = ProcessInfo.processInfo.environment.variable("KITH_DIRECTORY")
-    if let path = directory ?? variable, path.hasPrefix("~") {
-      throw ValidationError(
-        "\(directory == nil ? "KITH_DIRECTORY" : "--directory"): \(path) begins with ~, which the "
-          + "shell has left as it is. Write the whole path, or ./\(path) for a directory here.")
+    if let refusal = (directory ?? variable).flatMap(DefaultDirectory.refusal) {
+      throw ValidationError("\(directory == nil ? "KITH_DIRECTORY" : "--directory"): \(refusal)")
     }
     guard passphraseFile != "" else {
       throw ValidationError("The name of the passphrase's file is empty.")

@@ -67,14 +67,14 @@ extension CommandStatus {
 
 /// The failures that several commands tell in the same words.
 extension CommandFailure {
-  /// Of keys that a store does not show.
+  /// The failure for a key that a store does not show.
   static func missing(_ key: String, in store: String, isSignedOut: Bool) -> CommandFailure {
     let suffix = isSignedOut ? " of this host, where nobody is signed in" : ""
     return CommandFailure(
       .notFound, "\(quoted(key)) is missing in the store \"\(Columns.printable(store))\"\(suffix)")
   }
 
-  /// Of several keys, of which others were there.
+  /// The failure for those of several keys that a store does not show.
   static func missing(_ keys: [String], in store: String) -> CommandFailure {
     CommandFailure(
       .notFound,

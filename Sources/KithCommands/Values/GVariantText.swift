@@ -243,7 +243,7 @@ enum GVariantType {
     "i": ("int32", int32), "u": ("uint32", 0...0xFFFF_FFFF), "h": ("handle", int32),
     "x": ("int64", Int64.min...Int64.max), "t": ("uint64", 0...Int64.max),
   ]
-  /// Of an integer without a type.
+  /// The range of an integer without a type.
   static let int32 = Int64(Int32.min)...Int64(Int32.max)
 
   /// The type that a word before a value names.

@@ -135,7 +135,7 @@ package enum NoiseError: Error, Equatable, Sendable {
   case messageTooShort
   /// The key or order is wrong, or the bytes were altered.
   case authenticationFailed
-  /// Of low order: the shared secret would be zero.
+  /// The public key is of low order: the shared secret would be zero.
   case invalidPublicKey
   /// The counter is used up, or the pattern does not let this side send.
   case nonceExhausted

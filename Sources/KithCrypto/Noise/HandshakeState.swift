@@ -50,7 +50,7 @@ package struct HandshakeState: ~Copyable, Sendable {
     }
   }
 
-  /// With a static key and one pre-shared key, as for XXpsk0.
+  /// Makes the state of a pattern with a static key and one pre-shared key, as for XXpsk0.
   package init(
     protocol noiseProtocol: NoiseProtocol, role: HandshakeRole, prologue: [UInt8],
     staticKey: borrowing TransportPrivateKey, ephemeral: borrowing TransportPrivateKey,

@@ -289,8 +289,8 @@ struct DialSchedule {
 
   /// Returns the next address's index; nil if the device has a session, or must wait.
   ///
-  /// With a known key, addresses with another device's session are skipped. Otherwise the attempt
-  /// waits for that session's end.
+  /// If the target's key is known, addresses with another device's session are skipped. Otherwise the
+  /// attempt waits for that session's end.
   private func nextIndex(of entry: Entry) -> Int? {
     guard !sessions.values.contains(where: { $0.key == entry.key }) else { return nil }
     let count = entry.addresses.count

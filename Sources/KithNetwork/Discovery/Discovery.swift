@@ -40,7 +40,7 @@ package final class Discovery: Sendable {
 
   /// Makes a discovery that is not running yet.
   ///
-  /// With `port` 0 the node does not listen, and sends no beacons. `link` carries only beacons.
+  /// If `port` is 0, the node does not listen, and sends no beacons. `link` carries only beacons.
   /// `delegate` is held strongly.
   package init(
     transport: Transport, account: AccountID, port: UInt16, link: LinkMulticast,

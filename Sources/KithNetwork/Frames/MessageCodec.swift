@@ -30,7 +30,7 @@ final class MessageCodec {
   private var messageBytes: Int?
   /// Bytes that `message` still lacks.
   private var missingBytes = 0
-  /// With padding.
+  /// Bytes of plaintext that the message still lacks, with its padding.
   private var missingPlaintext = 0
 
   init(ciphers: consuming TransportPair, messageLimit: Int, holdsLong: Bool = false) {
@@ -39,7 +39,7 @@ final class MessageCodec {
     self.holdsLong = holdsLong
   }
 
-  /// With the length word and padding.
+  /// The size of a message in plaintext, with its length word and padding.
   static func plaintextBytes(of messageBytes: Int) -> Int {
     let bytes = NetworkLimits.messageLengthBytes + messageBytes
     let padding = NetworkLimits.paddingBytes

@@ -121,7 +121,7 @@ enum ListenerHandshakeFailure {
   case wrongMessage
   /// No complete message 1 came in time, or before the connection closed.
   case noFirstMessage
-  /// The same of message 3.
+  /// No complete message 3 came in time, or before the connection closed.
   case noThirdMessage
 }
 

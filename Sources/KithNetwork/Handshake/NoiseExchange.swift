@@ -93,7 +93,7 @@ struct HandshakeBuffer {
 }
 
 extension ChannelHandlerContext {
-  /// With its length first.
+  /// Writes a message, with its length first.
   @discardableResult
   func writeHandshakeMessage(_ message: [UInt8]) -> EventLoopFuture<Void> {
     var frame = channel.allocator.buffer(

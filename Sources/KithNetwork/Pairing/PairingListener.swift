@@ -269,7 +269,7 @@ final class InvitingConnection: ListenerHandshakeOwner {
   private var isExchanging: Bool
   /// Another exchange was under way, so this one spends no try.
   private var isRejected = false
-  /// Of a joiner that has proved the code; nil: the joiner has the token.
+  /// The key of a joiner that has proved the code; nil: the joiner has the token.
   private let codeKey: SharedPresharedKey?
 
   init(listener: PairingListener, id: UInt64, codeKey: SharedPresharedKey? = nil) {

@@ -122,7 +122,7 @@ final class SessionChannel: Sendable {
   /// Ends the session within seconds if its peer is gone: the kernel probes it, without disturbing
   /// a live session.
   ///
-  /// With `quiet`, only if nothing was received for that time and nothing is unsent.
+  /// If `quiet` is given, it does so only if nothing was received for that time and nothing is unsent.
   func probe(ifQuietFor quiet: TimeAmount? = nil) {
     onLoop { link in
       if let quiet, link.handler.value.quietTime < quiet { return }
@@ -233,7 +233,7 @@ struct SessionRegistry {
 
   func link(of id: SessionID) -> SessionChannel? { entries[id]?.link }
 
-  /// Of the established sessions.
+  /// The channels of the established sessions.
   var links: [SessionChannel] { entries.values.compactMap(\.link) }
 
   func isMembershipOnly(_ id: SessionID) -> Bool { entries[id]?.isMembershipOnly ?? false }

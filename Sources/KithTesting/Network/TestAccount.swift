@@ -1,7 +1,6 @@
 public import Kith
 internal import KithCore
 internal import KithCrypto
-internal import KithSimulator
 internal import Synchronization
 
 /// An account of several devices in memory, for tests of programs.

@@ -1,7 +1,6 @@
 public import Kith
 public import KithCore
 public import KithCrypto
-internal import KithSimulator
 
 /// One device of a ``TestAccount``.
 public struct TestDevice: Sendable {

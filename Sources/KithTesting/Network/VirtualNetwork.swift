@@ -51,7 +51,7 @@ final class VirtualNetwork: Sendable {
     var hosts: [Host] = []
     var cuts: Set<[Int]> = []
     var sessions: [[Int]: Session] = [:]
-    /// Of all sides of `sessions`.
+    /// The devices of each session of `sessions`, and the end to which the id belongs.
     var ends: [SessionID: (pair: [Int], end: Int)] = [:]
     var events: [(time: UInt64, order: UInt64, event: Event)] = []
     var nextSession: UInt64 = 1
@@ -68,7 +68,7 @@ final class VirtualNetwork: Sendable {
     var since: UInt64 = 0
     /// The end of the last time that was skipped.
     var wokeAt: UInt64 = 0
-    /// Of all devices, when that was last counted.
+    /// The number of commits of all devices, as last counted.
     var commits = 0
   }
 
@@ -112,7 +112,7 @@ final class VirtualNetwork: Sendable {
       state.hosts.append(Host(device: device, keys: keys, storage: storage))
       return state.hosts.count - 1
     }
-    device.attach(VirtualLink(network: self, device: number))
+    device.attach(VirtualTransport(network: self, device: number))
   }
 
   /// Makes a device that is not linked yet.
@@ -144,7 +144,7 @@ final class VirtualNetwork: Sendable {
       }
     }
     change(number) { $0 = new }
-    device.attach(VirtualLink(network: self, device: number))
+    device.attach(VirtualTransport(network: self, device: number))
     connectAll()
   }
 
@@ -447,7 +447,7 @@ extension Duration {
   }
 }
 
-private final class VirtualLink: SessionLink {
+private final class VirtualTransport: SessionTransport {
   private weak let network: VirtualNetwork?
   private let device: Int
 

@@ -4,7 +4,7 @@
 
   struct SettingSources: Sendable {
     var environment: [String: String] = [:]
-    /// Of `kith.json`, if it exists.
+    /// The content of `kith.json`; nil: there is no such file.
     var file: Data?
     var executable: String
     var home: String

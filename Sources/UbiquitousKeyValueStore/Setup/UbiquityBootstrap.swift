@@ -77,7 +77,7 @@
   /// The program's configuration, fixed at the first use of the store.
   final class ProgramConfiguration: Sendable {
     private struct State {
-      /// Those that code chose, if it did.
+      /// The settings that code chose; nil: it chose none.
       var settings: Settings?
       var isSettled = false
     }

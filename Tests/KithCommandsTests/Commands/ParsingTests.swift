@@ -170,16 +170,28 @@ struct ParsingTests {
       (["127.0.0.1:0", "[::1]:0"], nil, ["127.0.0.1", "::1"], 0), (["::1"], 5, ["::1"], 5),
       (["name:7"], 7, ["name"], 7),
     ] as [(texts: [String], port: UInt16?, hosts: [String], result: UInt16)])
-  func `places to listen on`(
+  func `addresses to listen on`(
     texts: [String], port: UInt16?, hosts: [String], result: UInt16
   ) throws {
     let plan = try ListenPlan(texts, port: port)
     #expect(plan.hosts == hosts && plan.port == result)
   }
 
-  @Test(arguments: ["", ":5", "[::1", "[::1]x", "1.2.3.4:99999", "1.2.3.4:"])
-  func `no place to listen on`(text: String) {
+  @Test(
+    arguments: [
+      "", ":5", "[::1", "[::1]x", "1.2.3.4:99999", "1.2.3.4:", "1.2.3.4:+4114", "1.2.3.4: 4114",
+      "[::1]:+4114",
+    ])
+  func `no address to listen on`(text: String) {
     #expect(throws: CommandFailure.self) { try ListenPlan([text], port: nil) }
+  }
+
+  @Test func `a port is a number without a sign`() {
+    #expect(PortNumber(argument: "4114")?.number == 4_114)
+    #expect(PortNumber(argument: "0")?.number == 0)
+    for text in ["", "+4114", "-1", " 4114", "4114 ", "65536", "٤"] {
+      #expect(PortNumber(argument: text) == nil, "\(text)")
+    }
   }
 
   @Test func `two ports are one too many`() {

@@ -19,11 +19,6 @@ extension Faults {
       var findings: [Finding]
       var healthy: Bool
 
-      /// Whether nothing needs repair, except perhaps the host's network: tests may run without one.
-      var isHealthyButForNetwork: Bool {
-        findings.allSatisfy { $0.verdict != "problem" || $0.check == "network" }
-      }
-
       func problems(of check: String) -> [Finding] {
         findings.filter { $0.check == check && $0.verdict == "problem" }
       }

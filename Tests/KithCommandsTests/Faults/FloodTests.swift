@@ -105,9 +105,9 @@ extension Faults {
         let tap = Tap()
         while !Task.isCancelled {
           node.engine.state.withLock { state in
-            if let link = state.links.node, !(link is Tap) {
-              tap.set(link)
-              state.links.node = tap
+            if let transport = state.transports.node, !(transport is Tap) {
+              tap.set(transport)
+              state.transports.node = tap
             }
           }
           for (session, message) in tap.messages {
@@ -125,17 +125,17 @@ extension Faults {
     }
 
     /// Remembers the last messages that a node sent.
-    private final class Tap: SessionLink {
+    private final class Tap: SessionTransport {
       private struct State {
-        var link: (any SessionLink)?
+        var transport: (any SessionTransport)?
         var last: [(session: SessionID, message: [UInt8])] = []
       }
 
       private let state = Mutex(State())
 
-      private var link: (any SessionLink)? { state.withLock { $0.link } }
+      private var transport: (any SessionTransport)? { state.withLock { $0.transport } }
 
-      func set(_ link: any SessionLink) { state.withLock { $0.link = link } }
+      func set(_ transport: any SessionTransport) { state.withLock { $0.transport = transport } }
 
       var messages: [(SessionID, [UInt8])] { state.withLock { $0.last.map { ($0, $1) } } }
 
@@ -144,18 +144,18 @@ extension Faults {
           guard !state.last.contains(where: { $0.message == message }) else { return }
           state.last = state.last.suffix(7) + [(session, message)]
         }
-        link?.send(message, to: session)
+        transport?.send(message, to: session)
       }
 
-      func awaitDrain(_ session: SessionID) { link?.awaitDrain(session) }
-      func close(_ session: SessionID, _ reason: CloseReason) { link?.close(session, reason) }
-      func closeAll() { link?.closeAll() }
+      func awaitDrain(_ session: SessionID) { transport?.awaitDrain(session) }
+      func close(_ session: SessionID, _ reason: CloseReason) { transport?.close(session, reason) }
+      func closeAll() { transport?.closeAll() }
       func pauseReading(_ session: SessionID, _ isPaused: Bool) {
-        link?.pauseReading(session, isPaused)
+        transport?.pauseReading(session, isPaused)
       }
-      func setAddresses(_ addresses: [DeviceID: [String]]) { link?.setAddresses(addresses) }
-      func setLeftBehind(_ devices: [DeviceID]) { link?.setLeftBehind(devices) }
-      func promote(_ session: SessionID) { link?.promote(session) }
+      func setAddresses(_ addresses: [DeviceID: [String]]) { transport?.setAddresses(addresses) }
+      func setLeftBehind(_ devices: [DeviceID]) { transport?.setLeftBehind(devices) }
+      func promote(_ session: SessionID) { transport?.promote(session) }
     }
   }
 }

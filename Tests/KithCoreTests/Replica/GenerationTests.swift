@@ -9,9 +9,7 @@ import Testing
   private static let threeYears: Int64 = 3 * 31_557_600_000
 
   private func world(devices: Int = 2, seed: UInt64) throws -> TestWorld {
-    let world = try TestWorld(devices: devices, seed: seed)
-    world.connectAll()
-    world.settle()
+    let world = try TestWorld.connected(devices: devices, seed: seed)
     world.disconnectAll()
     return world
   }
@@ -215,9 +213,7 @@ import Testing
 
   /// Peers refuse a change set after 2200, also one that carries entries over.
   @Test func `at the end of time a device carries nothing over`() throws {
-    let world = try TestWorld(devices: 2, seed: 741)
-    world.connectAll()
-    world.settle()
+    let world = try TestWorld.connected(devices: 2, seed: 741)
     world.write([set("a", 1)], on: 1)
     world.settle()
     world.disconnectAll()

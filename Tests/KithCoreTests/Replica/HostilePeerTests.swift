@@ -24,9 +24,7 @@ import Testing
   func `a change set that fails its signature or digest is dropped, blamed, and asked for again`(
     part: String
   ) throws {
-    let world = try TestWorld(devices: 2, seed: 40)
-    world.connectAll()
-    world.settle()
+    let world = try TestWorld.connected(devices: 2, seed: 40)
     alterBatches(of: world, from: 0) { batch in
       switch part {
       case "header": batch.changeSets[0].header[batch.changeSets[0].header.count - 1] ^= 1
@@ -47,9 +45,7 @@ import Testing
   }
 
   @Test func `a bad change set does not touch its neighbours`() throws {
-    let world = try TestWorld(devices: 3, seed: 41)
-    world.connectAll()
-    world.settle()
+    let world = try TestWorld.connected(devices: 3, seed: 41)
     world.disconnect(0, 2)
     world.disconnect(1, 2)
     world.write([set("good", 1)], on: 0)
@@ -69,9 +65,7 @@ import Testing
   }
 
   @Test func `a vector that claims too much is believed up to a signed header`() throws {
-    let world = try TestWorld(devices: 2, seed: 42)
-    world.connectAll()
-    world.settle()
+    let world = try TestWorld.connected(devices: 2, seed: 42)
     alterBatches(of: world, from: 0) { batch in
       for index in batch.covers.indices { batch.covers[index].through = 1 << 40 }
     }
@@ -140,9 +134,7 @@ import Testing
   }
 
   @Test func `a change set published too far ahead is not accepted`() throws {
-    let world = try TestWorld(devices: 2, seed: 45)
-    world.connectAll()
-    world.settle()
+    let world = try TestWorld.connected(devices: 2, seed: 45)
     world.clockErrors[0] = 121_500
     world.write([set("k", 1)], on: 0)
     world.settle()
@@ -237,9 +229,7 @@ import Testing
   }
 
   @Test func `a restored directory takes a new incarnation and loses nothing`() throws {
-    let world = try TestWorld(devices: 2, seed: 49)
-    world.connectAll()
-    world.settle()
+    let world = try TestWorld.connected(devices: 2, seed: 49)
     let old = world.devices[0].disk
     world.write([set("k", "later")], on: 0)
     world.settle()
@@ -255,9 +245,7 @@ import Testing
   }
 
   @Test func `a device refuses a seventeenth incarnation`() throws {
-    let world = try TestWorld(devices: 2, seed: 50)
-    world.connectAll()
-    world.settle()
+    let world = try TestWorld.connected(devices: 2, seed: 50)
     for round in 0..<18 {
       world.write([set("k\(round)", 1)], on: 0)
       world.settle()
@@ -279,9 +267,7 @@ import Testing
   }
 
   @Test func `a directory restored unnoticed publishes nothing under its old incarnation`() throws {
-    let world = try TestWorld(devices: 2, seed: 53)
-    world.connectAll()
-    world.settle()
+    let world = try TestWorld.connected(devices: 2, seed: 53)
     world.write([set("a", 1)], on: 0)
     world.settle()
     let old = world.devices[0].disk
@@ -303,10 +289,8 @@ import Testing
   }
 
   @Test func `one author cannot fill a node`() throws {
-    let world = try TestWorld(
+    let world = try TestWorld.connected(
       devices: 2, seed: 51, policy: Policy(totalBytes: 1_000, keys: 4))
-    world.connectAll()
-    world.settle()
     for round in 0..<60 {
       var plaintexts: [[UInt8]] = []
       for index in 0..<10 {
@@ -354,9 +338,7 @@ import Testing
   }
 
   @Test func `equal vectors with different digests are noticed and mended`() throws {
-    let world = try TestWorld(devices: 2, seed: 53)
-    world.connectAll()
-    world.settle()
+    let world = try TestWorld.connected(devices: 2, seed: 53)
     world.write([set("a", 1), set("b", 2)], on: 0)
     world.settle()
     world.disconnectAll()
@@ -376,9 +358,8 @@ import Testing
   }
 
   @Test func `a change set of an author near its limit was counted twice, and not mended`() throws {
-    let world = try TestWorld(devices: 2, seed: 55, policy: Policy(totalBytes: 1_000, keys: 4))
-    world.connectAll()
-    world.settle()
+    let world = try TestWorld.connected(
+      devices: 2, seed: 55, policy: Policy(totalBytes: 1_000, keys: 4))
     // One change set of more than half of what is kept of one author.
     let plaintexts = try (0..<26).map {
       try world.entry("key \($0)", blob(100), on: 0).plaintext()
@@ -410,9 +391,7 @@ import Testing
   /// Found by the simulator: a device that keeps change sets above its vector did not say its
   /// digest. So an author that left a gap in its chain could keep devices apart for ever.
   @Test func `a gap that its author left hid that devices had two sides of a fork`() throws {
-    let world = try TestWorld(devices: 3, seed: 54)
-    world.connectAll()
-    world.settle()
+    let world = try TestWorld.connected(devices: 3, seed: 54)
     world.disconnect(1, 2)
     func signed(_ key: String, _ sequence: UInt64) throws -> ChangeSet {
       try world.seal([world.entry(key, on: 0).plaintext()], by: 0, sequence: sequence)

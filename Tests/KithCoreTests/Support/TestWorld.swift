@@ -383,6 +383,16 @@ final class TestWorld {
   /// Neither side notices that a session carries nothing any more.
   func hang(_ a: Int, _ b: Int) { links[[min(a, b), max(a, b)]] = nil }
 
+  /// Makes devices of one account that are all connected, and have exchanged everything.
+  static func connected(
+    devices count: Int, seed: UInt64, policy: Policy = .standard
+  ) throws -> TestWorld {
+    let world = try TestWorld(devices: count, seed: seed, policy: policy)
+    world.connectAll()
+    world.settle()
+    return world
+  }
+
   func connectAll() {
     for a in devices.indices { for b in devices.indices where a < b { connect(a, b) } }
   }

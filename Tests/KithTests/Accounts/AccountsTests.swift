@@ -28,6 +28,16 @@ struct AccountsTests {
     #expect(throws: KithError.self) { try accounts.store("com.example.other") }
   }
 
+  /// Its stores were in a directory `~` below the current one.
+  @Test func `a directory whose tilde no shell replaced is refused`() {
+    let error = #expect(throws: KithError.self) {
+      _ = try Accounts(Accounts.Configuration(directory: "~/kith-test"))
+    }
+    #expect(error?.code == .missing)
+    #expect(error?.message.contains("begins with ~") == true)
+    #expect(!FileManager.default.fileExists(atPath: "~"))
+  }
+
   @Test func `local writes are the new account's first data`() async throws {
     let directory = try TestDirectory()
     let accounts = try Self.open(directory.child("a"))

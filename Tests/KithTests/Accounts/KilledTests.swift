@@ -103,7 +103,7 @@ struct KilledTests {
     let device = try await create("first")
     let known = try #require(try await Accounts.known(configuration).first)
     _ = try await Accounts.signOut(configuration)
-    let open = try Storage.open(device, nil)
+    let open = try DeviceStorage.open(device, nil)
     let error = #expect(throws: KithError.self) {
       try accounts.remove(known.directory, waiting: .zero)
     }

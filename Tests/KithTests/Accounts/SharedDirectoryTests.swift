@@ -10,16 +10,31 @@ import Testing
 struct SharedDirectoryTests {
   private static let store = "com.example.test"
 
-  @Test func `two programs share a store, and each hears what the other wrote`() async throws {
+  /// A directory with an account, and the program that has it open.
+  private static func owned() async throws -> (directory: TestDirectory, owner: Accounts) {
     let directory = try TestDirectory()
-    let first = try AccountsTests.open(directory.child("a"))
-    try await first.createAccount(name: "laptop")
+    let owner = try AccountsTests.open(directory.child("a"))
+    try await owner.createAccount(name: "laptop")
+    return (directory, owner)
+  }
+
+  /// A second program, which attaches to the first, and its store.
+  private static func attach(
+    to directory: TestDirectory
+  ) async throws -> (program: Accounts, store: KeyValueStore) {
+    try await blocking {
+      let program = try AccountsTests.open(directory.child("a"))
+      return (program, try program.store(store))
+    }
+  }
+
+  @Test func `two programs share a store, and each hears what the other wrote`() async throws {
+    let (directory, first) = try await Self.owned()
     let one = try first.store(Self.store)
     try one.set("dark", forKey: "theme")
     try await AccountsTests.serving(first) {
-      let second = try await Self.blocking { try AccountsTests.open(directory.child("a")) }
+      let (second, other) = try await Self.attach(to: directory)
       #expect(second.signedIn == first.signedIn)
-      let other = try await Self.blocking { try second.store(Self.store) }
       #expect(other.value(forKey: "theme") == "dark")
       let (toOne, toOther) = (one.changes, other.changes)
       try await Self.blocking { try other.set("light", forKey: "theme") }
@@ -192,9 +207,7 @@ struct SharedDirectoryTests {
 
   @Test func `an attached program takes over when the other ends, and loses nothing`() async throws
   {
-    let directory = try TestDirectory()
-    let first = try AccountsTests.open(directory.child("a"))
-    try await first.createAccount(name: "laptop")
+    let (directory, first) = try await Self.owned()
     let ending = AsyncStream<Void>.makeStream()
     let served = Task {
       try await AccountsTests.serving(first) {
@@ -202,8 +215,7 @@ struct SharedDirectoryTests {
       }
     }
     try await eventually { (try? await first.status().isRunning) == true }
-    let second = try await Self.blocking { try AccountsTests.open(directory.child("a")) }
-    let store = try await Self.blocking { try second.store(Self.store) }
+    let (second, store) = try await Self.attach(to: directory)
     try await Self.blocking { try store.set(1, forKey: "before") }
     try await Self.blocking { try store.flush() }
     try await AccountsTests.serving(second) {
@@ -257,14 +269,11 @@ struct SharedDirectoryTests {
   }
 
   @Test func `taking over tells nothing, for nothing shows otherwise`() async throws {
-    let directory = try TestDirectory()
-    let first = try AccountsTests.open(directory.child("a"))
-    try await first.createAccount(name: "laptop")
+    let (directory, first) = try await Self.owned()
     let second = Mutex<Accounts?>(nil)
     try await AccountsTests.serving(first) {
       try await eventually { (try? await first.status().isRunning) == true }
-      let accounts = try await Self.blocking { try AccountsTests.open(directory.child("a")) }
-      let store = try await Self.blocking { try accounts.store(Self.store) }
+      let (accounts, store) = try await Self.attach(to: directory)
       for number in 0..<20 {
         try await store.commit { $0.set(.integer(Int64(number)), forKey: "k\(number)") }
       }
@@ -291,8 +300,7 @@ struct SharedDirectoryTests {
     let one = try first.store(Self.store)
     try await AccountsTests.serving(first) {
       try await eventually { (try? await first.status().isRunning) == true }
-      let second = try await Self.blocking { try AccountsTests.open(directory.child("a")) }
-      let other = try await Self.blocking { try second.store(Self.store) }
+      let (second, other) = try await Self.attach(to: directory)
       try await Self.blocking { try other.set("local", forKey: "theme") }
       try await Self.blocking { try other.flush() }
       var changes = other.changes.makeAsyncIterator()
@@ -359,15 +367,12 @@ struct SharedDirectoryTests {
   @Test func `a node that insists on the directory gets it, and the others attach to it`()
     async throws
   {
-    let directory = try TestDirectory()
+    let (directory, first) = try await Self.owned()
     let path = directory.child("a")
-    let first = try AccountsTests.open(path)
-    try await first.createAccount(name: "laptop")
     let one = try first.store(Self.store)
     try await AccountsTests.serving(first) {
       try await eventually { (try? await first.status().isRunning) == true }
-      let second = try await Self.blocking { try AccountsTests.open(path) }
-      let two = try await Self.blocking { try second.store(Self.store) }
+      let (second, two) = try await Self.attach(to: directory)
       let changes = two.changes
       try await AccountsTests.serving(second) {
         // Twice, as a service that is started again.

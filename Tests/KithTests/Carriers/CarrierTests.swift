@@ -295,6 +295,25 @@ struct CarrierTests {
     try again.close()
   }
 
+  @Test func `the list of a device's own carriers has an end`() async throws {
+    let nodes = try await Nodes()
+    func carrier(_ number: Int) -> CarrierSettings {
+      CarrierSettings(kind: "folder", location: "/mnt/stick-\(number)")
+    }
+    for number in 0..<CarrierList.limit { try await nodes.first.keepCarrier(carrier(number)) }
+    let error = await #expect(throws: KithError.self) {
+      try await nodes.first.keepCarrier(carrier(CarrierList.limit))
+    }
+    #expect(error?.code == .valueTooLarge)
+    var changed = carrier(0)
+    changed.credentials = "me\nhunter2"
+    try await nodes.first.keepCarrier(changed)
+    #expect(try await nodes.first.carriers().count == CarrierList.limit)
+    try await nodes.first.removeCarrier(carrier(1))
+    try await nodes.first.keepCarrier(carrier(CarrierList.limit))
+    try nodes.first.close()
+  }
+
   @Test func `a device's own carriers come before the account's`() async throws {
     let nodes = try await Nodes()
     let node = nodes.first

@@ -1,6 +1,5 @@
 import KithCore
 import KithCrypto
-import KithSimulator
 import KithTestSupport
 import Synchronization
 
@@ -10,7 +9,7 @@ import Synchronization
 /// storage that can be held and fail.
 final class DevicePair: Sendable {
   let devices: [VirtualDevice]
-  let links = [RecordingLink(), RecordingLink()]
+  let transports = [RecordingTransport(), RecordingTransport()]
   let storage: FailingStorage
   private let keys: [DeviceKeys]
   private let time = EngineFixture.TestTime()
@@ -31,7 +30,7 @@ final class DevicePair: Sendable {
           storage: storage, boot: BootID(Digest128 { _ in }), clock: { [time] in time.now }))
     }
     self.devices = devices
-    for (device, link) in zip(devices, links) { device.attach(link) }
+    for (device, transport) in zip(devices, transports) { device.attach(transport) }
   }
 
   /// A store of both devices.
@@ -68,7 +67,7 @@ final class DevicePair: Sendable {
   /// Carries messages until neither has any.
   func carry() {
     while true {
-      let waiting = links.map { $0.takeAll() }
+      let waiting = transports.map { $0.takeAll() }
       if waiting.allSatisfy(\.isEmpty) { return }
       for (side, events) in waiting.enumerated() {
         for event in events {
@@ -84,7 +83,7 @@ final class DevicePair: Sendable {
 }
 
 /// Keeps what a device sends.
-final class RecordingLink: SessionLink {
+final class RecordingTransport: SessionTransport {
   enum Event {
     case message([UInt8])
     case drained

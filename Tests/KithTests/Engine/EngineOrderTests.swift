@@ -19,11 +19,11 @@ struct EngineOrderTests {
     let commits = pair.storage.commits
     async let writing: Void = onThread { try stores[0].set(1, forKey: "n") }
     try await eventually { pair.storage.isHolding }
-    #expect(pair.links[0].messages == 0, "the commit has begun, and has not ended")
+    #expect(pair.transports[0].messages == 0, "the commit has begun, and has not ended")
     pair.storage.release()
     try await writing
     #expect(pair.storage.commits == commits + 1, "the one that was held is the write's")
-    #expect(pair.links[0].messages > 0)
+    #expect(pair.transports[0].messages > 0)
     pair.carry()
     #expect(stores[1].value(forKey: "n") == 1)
   }
@@ -50,12 +50,12 @@ struct EngineOrderTests {
       stores[1].value(forKey: "n") == 1 && stores[2].value(forKey: "n") == 1
     }
     let told = Mutex<[UInt64]>([])
-    pair.links[0].observe { told.withLock { $0.append(progress.version) } }
+    pair.transports[0].observe { told.withLock { $0.append(progress.version) } }
     let before = progress.version
     pair.storage.release()
     _ = try await (first, second, third)
     // Each round sends a change set of each store, and after the sync what claims it.
-    let writes = pair.links[0].observe(nil)
+    let writes = pair.transports[0].observe(nil)
     #expect(writes.count == 4 && writes[0] > 0 && writes[2] > writes[0])
     // The first round's progress is told before the second's messages go.
     #expect(told.withLock { $0 } == [before, before, before + 1, before + 1])
@@ -76,8 +76,8 @@ struct EngineOrderTests {
       isAcknowledged.store(true, ordering: .sequentiallyConsistent)
     }
     try await eventually { pair.storage.isHolding }
-    #expect(pair.links[0].messages == 1, "the change set, and no vector that covers it")
-    for case .message(let bytes) in pair.links[0].takeAll() {
+    #expect(pair.transports[0].messages == 1, "the change set, and no vector that covers it")
+    for case .message(let bytes) in pair.transports[0].takeAll() {
       pair.devices[1].receive(bytes, on: SessionID(rawValue: 1))
     }
     #expect(stores[1].value(forKey: "n") == 1)
@@ -85,7 +85,7 @@ struct EngineOrderTests {
     #expect(!isEarly)
     pair.storage.release()
     try await writing
-    #expect(pair.links[0].messages > 0)
+    #expect(pair.transports[0].messages > 0)
     pair.carry()
     #expect(stores[0].value(forKey: "n") == 1)
   }
@@ -95,13 +95,13 @@ struct EngineOrderTests {
     let stores = try pair.stores()
     pair.connect()
     pair.carry()
-    let closings = pair.links[0].closings
+    let closings = pair.transports[0].closings
     pair.storage.failNextCommit(.diskFull)
     let error = #expect(throws: KithError.self) { try stores[0].set(1, forKey: "n") }
     #expect(error?.code == .diskFull)
-    #expect(pair.links[0].messages == 0)
+    #expect(pair.transports[0].messages == 0)
     // The core has begun anew, and knows of no session: who is met must be met anew.
-    #expect(pair.links[0].closings == closings + 1)
+    #expect(pair.transports[0].closings == closings + 1)
     pair.connect()
     try stores[0].set(2, forKey: "n")
     pair.carry()

@@ -1,6 +1,5 @@
 import KithCore
 import KithCrypto
-import KithSimulator
 import KithTestSupport
 import Logging
 import Synchronization
@@ -106,7 +105,7 @@ struct EngineTests {
   @Test func aNodeThatRunsRecoversByItself() async throws {
     let fixture = try EngineFixture()
     let (store, engine) = (fixture.store, fixture.engine)
-    #expect(engine.beginRunning(link: NoLink()))
+    #expect(engine.beginRunning(transport: NoTransport()))
     async let writer: Void = engine.runWriter()
     defer { engine.stopWriter() }  // Also where the test fails: the writer is waited for.
     fixture.storage.fail(.readOnly)
@@ -129,7 +128,7 @@ struct EngineTests {
   @Test func aWriteThatFailedLeftTheWriterAsleepPastTheNextTry() async throws {
     let fixture = try EngineFixture()
     let (store, engine) = (fixture.store, fixture.engine)
-    #expect(engine.beginRunning(link: NoLink()))
+    #expect(engine.beginRunning(transport: NoTransport()))
     async let writer: Void = engine.runWriter()
     defer { engine.stopWriter() }
     let now = engine.clock().monotonicMilliseconds
@@ -159,7 +158,7 @@ struct EngineTests {
 
   @Test func flushingThrowsWhatTheDiskSaidAlsoWhereItIsSoundAgain() throws {
     let fixture = try EngineFixture()
-    #expect(fixture.engine.beginRunning(link: NoLink()))
+    #expect(fixture.engine.beginRunning(transport: NoTransport()))
     try fixture.store.set(1, forKey: "a")  // Nobody drains yet.
     fixture.storage.failNextCommit(.diskFull)
     let error = #expect(throws: KithError.self) { try fixture.store.flush() }
@@ -173,7 +172,7 @@ struct EngineTests {
   func flushingAfterALoss() async throws {
     let fixture = try EngineFixture()
     let engine = fixture.engine
-    #expect(engine.beginRunning(link: NoLink()))
+    #expect(engine.beginRunning(transport: NoTransport()))
     async let writer: Void = engine.runWriter()
     defer { engine.stopWriter() }
     fixture.storage.failNextCommit(.diskFull)
@@ -203,7 +202,7 @@ struct EngineTests {
   @Test func coalescedWritesAreOneCommitAfterAMoment() async throws {
     let fixture = try EngineFixture()
     let (store, storage, engine) = (fixture.store, fixture.storage, fixture.engine)
-    #expect(engine.beginRunning(link: NoLink()))
+    #expect(engine.beginRunning(transport: NoTransport()))
     async let writer: Void = engine.runWriter()
     defer { engine.stopWriter() }  // Also where the test fails: the writer is waited for.
     let before = storage.commits
@@ -227,7 +226,7 @@ struct EngineTests {
   @Test func coalescingEndsIfSomebodyWaitsForTheDisk() async throws {
     let fixture = try EngineFixture()
     let (store, storage, engine) = (fixture.store, fixture.storage, fixture.engine)
-    #expect(engine.beginRunning(link: NoLink()))
+    #expect(engine.beginRunning(transport: NoTransport()))
     // Its clock stands still, so of itself it commits none.
     async let writer: Void = engine.runWriter()
     defer { engine.stopWriter() }  // Also where the test fails: the writer is waited for.
@@ -271,7 +270,7 @@ struct EngineTests {
 
   @Test func closingThrowsWhatTheDiskSaidAlsoWhereItIsSoundAgain() throws {
     let fixture = try EngineFixture()
-    #expect(fixture.engine.beginRunning(link: NoLink()))
+    #expect(fixture.engine.beginRunning(transport: NoTransport()))
     try fixture.store.set(1, forKey: "a")
     fixture.engine.stopWriter()
     fixture.storage.failNextCommit(.diskFull)
@@ -313,7 +312,7 @@ struct EngineTests {
     let fixture = try EngineFixture()
     let (store, storage, engine) = (fixture.store, fixture.storage, fixture.engine)
     let before = storage.commits
-    #expect(engine.beginRunning(link: NoLink()))
+    #expect(engine.beginRunning(transport: NoTransport()))
     async let writer: Void = engine.runWriter()
     defer { engine.stopWriter() }  // Also where the test fails: the writer is waited for.
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -369,7 +368,7 @@ struct EngineTests {
   }
 }
 
-final class NoLink: SessionLink {
+final class NoTransport: SessionTransport {
   func send(_ message: [UInt8], to session: SessionID) {}
   func awaitDrain(_ session: SessionID) {}
   func close(_ session: SessionID, _ reason: CloseReason) {}

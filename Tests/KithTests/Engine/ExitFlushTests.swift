@@ -12,7 +12,7 @@ struct ExitFlushTests {
     exit.register(fixture.engine)
     // A service that is gone causes no error.
     exit.register(try EngineFixture().engine)
-    #expect(fixture.engine.beginRunning(link: NoLink()))
+    #expect(fixture.engine.beginRunning(transport: NoTransport()))
     try fixture.store.set(1, forKey: "a")
     exit.run(within: .seconds(60))
     let commits = fixture.storage.commits
@@ -31,7 +31,7 @@ struct ExitFlushTests {
     let exit = ExitFlush()
     for fixture in [stuck, locked, sound] {
       exit.register(fixture.engine)
-      #expect(fixture.engine.beginRunning(link: NoLink()))
+      #expect(fixture.engine.beginRunning(transport: NoTransport()))
       try fixture.store.set(1, forKey: "a")
     }
     stuck.storage.hold()

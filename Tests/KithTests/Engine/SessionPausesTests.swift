@@ -1,5 +1,4 @@
 import KithCrypto
-import KithSimulator
 import Logging
 import Synchronization
 import Testing
@@ -13,7 +12,7 @@ struct SessionPausesTests {
   private let account: AccountID
   /// Of three members of one account.
   private let engines: [Engine]
-  private let link = PausedSessions()
+  private let transport = PausedSessions()
   private let sessions = [SessionID(rawValue: 1), SessionID(rawValue: 2)]
 
   init() throws {
@@ -43,14 +42,14 @@ struct SessionPausesTests {
   @Test func noSessionIsReadWhileMuchOfAnyWaitsForTheDisk() throws {
     let store = try #require(StoreIdentifier("com.example.test"))
     _ = try engines[0].open(store, policy: .standard)
-    #expect(engines[0].beginRunning(link: link))
+    #expect(engines[0].beginRunning(transport: transport))
     for (number, session) in sessions.enumerated() {
       engines[0].input(.connected(session, peer(number + 1)))
     }
     engines[0].drain()
     var number: UInt64 = 0
     // The first may be paused for the time that it took, too.
-    while !link.paused.contains(sessions[1]), number < 5_000 {
+    while !transport.paused.contains(sessions[1]), number < 5_000 {
       number += 1
       var asked = StoreHave(store: store, vector: [:], digest: nil, policy: .standard)
       asked.isAwaited = true
@@ -61,20 +60,20 @@ struct SessionPausesTests {
     }
     // Small answers weigh something, too.
     #expect((100...1_100).contains(number), "\(number) empty answers")
-    #expect(link.paused == Set(sessions))
+    #expect(transport.paused == Set(sessions))
     engines[0].drain()
-    #expect(!link.paused.contains(sessions[1]))
+    #expect(!transport.paused.contains(sessions[1]))
   }
 
   /// A session that brought more was ended, so a member could keep two devices apart for good: it
   /// made the records larger than that.
   @Test func aSessionBringsAnyNumberOfRecordsButNotAtOnce() throws {
-    #expect(engines[0].beginRunning(link: link))
+    #expect(engines[0].beginRunning(transport: transport))
     engines[0].input(.connected(sessions[0], peer(1)))
     engines[0].drain()
     let records = try message(try #require(engines[0].read { $0.roster.records }.messages().first))
     var count = 0
-    while !link.paused.contains(sessions[0]),
+    while !transport.paused.contains(sessions[0]),
       count < 2 * Limits.recordBurstBytes / records.recordCost
     {
       // Time that it holds the lock pauses it, too.
@@ -92,15 +91,15 @@ struct SessionPausesTests {
   /// Only the engine's lock was charged: devices of one member that asked for a large store again and
   /// again kept local writes waiting for half a second.
   @Test func whatTheWriterReadsForASessionIsCharged() {
-    #expect(engines[0].beginRunning(link: link))
+    #expect(engines[0].beginRunning(transport: transport))
     for (number, session) in sessions.enumerated() {
       engines[0].input(.connected(session, peer(number + 1)))
     }
     engines[0].charge(SessionShares.burstNanoseconds / 2, to: sessions[0])
     engines[0].charge(SessionShares.burstNanoseconds / 2, to: sessions[1])
-    #expect(link.paused.isEmpty)
+    #expect(transport.paused.isEmpty)
     engines[0].charge(SessionShares.burstNanoseconds, to: sessions[0])
-    #expect(link.paused == [sessions[0]])
+    #expect(transport.paused == [sessions[0]])
   }
 
   /// Only messages were charged: a peer that takes one piece after another of a large answer was not.
@@ -122,7 +121,7 @@ struct SessionPausesTests {
   }
 }
 
-private final class PausedSessions: SessionLink {
+private final class PausedSessions: SessionTransport {
   private let state = Mutex<Set<SessionID>>([])
 
   var paused: Set<SessionID> { state.withLock { $0 } }

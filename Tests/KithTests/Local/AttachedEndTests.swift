@@ -201,6 +201,28 @@ struct AttachedEndTests {
     try served.node.close()
   }
 
+  /// The node says it once, so only the first store's flush threw.
+  @Test func `each store's flush says that the node lost writes`() async throws {
+    let node = try ScriptedNode()
+    let program = try await node.attach()
+    let other = KeyValueStore(service: program.node, view: program.store.view)
+    async let written: Void = blocking { try program.store.set(1, forKey: "a") }
+    try await blocking { try node.say(try node.next().id, .answer(.done)) }
+    try await written
+    let full = KithError(.diskFull, "full")
+    async let first = error { try program.store.flush() }
+    try await blocking { try node.say(try node.next().id, .failure(full)) }
+    #expect(try await first?.code == .diskFull)
+    async let second = error { try other.flush() }
+    try await blocking { try node.say(try node.next().id, .answer(.done)) }
+    #expect(try await second?.code == .diskFull)
+    // The node is not asked again.
+    for store in [program.store, other] {
+      #expect(try await error { try store.flush() } == nil)
+    }
+    try await program.close()
+  }
+
   @Test func `a node that breaks the protocol is left`() async throws {
     var unknown = ByteBuffer()
     unknown.writeInteger(UInt32(3))

@@ -76,8 +76,8 @@ struct BrokenJoinTests {
       var entropy = SystemRandom()
       let secrets = DeviceSecrets(random: &entropy)
       let roster = try await Self.join(first, secrets.makeKeys())
-      try Storage.create(
-        Storage.reserve(path), secrets,
+      try DeviceStorage.create(
+        DeviceStorage.reserve(path), secrets,
         roster.records.map { .put(.record($0.id), $0.encoded) }, nil)
       let second = try await Nodes.open(path, peers: first.listeningAddresses)
       try await running(second) {

@@ -58,8 +58,8 @@ private final class UnflushedService: StoreService {
 }
 
 struct MirrorDurabilityTests {
-  /// A mark that is kept before the store is durable says after a crash that the store has changed,
-  /// and the program's new value gives way to its old one.
+  /// A baseline that is saved before the store is durable says after a crash that the store has
+  /// changed, and the store's old value replaces the program's new one.
   @Test func whatTheStoreLostInACrashIsWrittenAgain() throws {
     let suite = "kith-test-\(UUID().uuidString)"
     let defaults = try #require(UserDefaults(suiteName: suite))

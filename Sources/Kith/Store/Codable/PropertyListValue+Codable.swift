@@ -60,8 +60,8 @@ extension KithError {
       return
     }
     let path = context.path.map(\.stringValue).joined(separator: ".")
-    let place = path.isEmpty ? "" : "at \(path): "
-    self.init(.unsupportedValue, "\(what): \(place)\(context.reason).")
+    let position = path.isEmpty ? "" : "at \(path): "
+    self.init(.unsupportedValue, "\(what): \(position)\(context.reason).")
   }
 }
 
@@ -136,7 +136,7 @@ struct KeyedNodes<Key: CodingKey>: KeyedEncodingContainerProtocol {
   func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
     encoder(key).unkeyedContainer()
   }
-  func superEncoder() -> any Encoder { encoder(PlaceKey.super) }
+  func superEncoder() -> any Encoder { encoder(PathKey.super) }
   func superEncoder(forKey key: Key) -> any Encoder { encoder(key) }
 }
 
@@ -147,7 +147,7 @@ struct UnkeyedNodes: UnkeyedEncodingContainer {
   var count: Int { node.count }
 
   private func encoder() -> NodeEncoder {
-    let key = PlaceKey(intValue: node.count)
+    let key = PathKey(intValue: node.count)
     return NodeEncoder(node: node.append(), path: path.appending(key))
   }
 
@@ -162,8 +162,8 @@ struct UnkeyedNodes: UnkeyedEncodingContainer {
   func superEncoder() -> any Encoder { encoder() }
 }
 
-/// A place of an encoded value, while it is encoded. `PropertyListSerialization` would take a tenth
-/// of a second for a full store.
+/// A part of a value that is being encoded. `PropertyListSerialization` would take a tenth of a second
+/// for a full store.
 ///
 /// Nil leaves out its key in a keyed container; elsewhere encoding nil fails.
 final class EncodingNode {
@@ -240,14 +240,14 @@ final class EncodingNode {
       var values: [PropertyListValue] = []
       values.reserveCapacity(nodes.count)
       for (index, node) in nodes.enumerated() {
-        values.append(try node.finished(in: path) { PlaceKey(intValue: index) })
+        values.append(try node.finished(in: path) { PathKey(intValue: index) })
       }
       return .array(values)
     case .dictionary(let members):
       var values: [String: PropertyListValue] = [:]
       values.reserveCapacity(members.count)
       for (key, node) in members {
-        values[key] = try node.finished(in: path) { PlaceKey(stringValue: key) }
+        values[key] = try node.finished(in: path) { PathKey(stringValue: key) }
       }
       return .dictionary(values)
     case .nothing:
@@ -257,7 +257,7 @@ final class EncodingNode {
 
   /// Builds the child's path only if it is no scalar.
   private func finished(
-    in path: CodingPath?, _ key: () -> PlaceKey
+    in path: CodingPath?, _ key: () -> PathKey
   ) throws -> PropertyListValue {
     if case .value(let value) = content { return value }
     return try finished(at: path.appending(key()))
@@ -271,7 +271,7 @@ extension EncodingError {
   }
 }
 
-/// A value's place inside the coded value, as a list from the inside out. A step costs one node;
+/// A value's path inside the coded value, as a list from the inside out. Each level costs one object;
 /// only errors build the whole path.
 final class CodingPath {
   private let parent: CodingPath?
@@ -288,10 +288,10 @@ final class CodingPath {
   var keys: [any CodingKey] {
     var keys: [any CodingKey] = []
     keys.reserveCapacity(depth)
-    var step: CodingPath? = self
-    while let current = step {
+    var next: CodingPath? = self
+    while let current = next {
       keys.append(current.key)
-      step = current.parent
+      next = current.parent
     }
     return keys.reversed()
   }
@@ -306,7 +306,7 @@ extension CodingPath? {
 }
 
 /// The key of an array element, or of the member that `superEncoder()` writes.
-struct PlaceKey: CodingKey {
+struct PathKey: CodingKey {
   let stringValue: String
   let intValue: Int?
 
@@ -321,5 +321,5 @@ struct PlaceKey: CodingKey {
   }
 
   /// The member that holds a superclass's value.
-  static let `super` = PlaceKey(stringValue: "super")
+  static let `super` = PathKey(stringValue: "super")
 }

@@ -144,7 +144,7 @@ struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
   func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
     try decoder(key).unkeyedContainer()
   }
-  func superDecoder() throws -> any Decoder { try decoder(PlaceKey.super) }
+  func superDecoder() throws -> any Decoder { try decoder(PathKey.super) }
   func superDecoder(forKey key: Key) throws -> any Decoder { try decoder(key) }
 }
 
@@ -160,7 +160,7 @@ struct UnkeyedValues: UnkeyedDecodingContainer {
 
   /// If decoding fails, the position stays.
   private mutating func next<T>(_ body: (PropertyListValueDecoder) throws -> T) throws -> T {
-    let path = path.appending(PlaceKey(intValue: currentIndex))
+    let path = path.appending(PathKey(intValue: currentIndex))
     guard !isAtEnd else {
       throw DecodingError.valueNotFound(
         T.self,
@@ -205,7 +205,7 @@ final class MemberDefaults {
 
   subscript(name: String) -> PropertyListValue? { members[name] ?? next?[name] }
 
-  /// Those of the dictionary that is a member.
+  /// The defaults within a member that is a dictionary.
   func inside(_ name: String) -> MemberDefaults { MemberDefaults { self[name] } }
 
   /// These, then the type's own.
@@ -228,7 +228,7 @@ extension PropertyListValue {
   /// wrote them. `known` is the encoding of the value that the type reads from `stored`.
   ///
   /// An element of an array keeps them if it equals one that was there, or is changed in one member
-  /// at its place.
+  /// at the same index.
   ///
   /// - Complexity: O(*n*) in the size of the values.
   func keepingMembers(of stored: PropertyListValue, readAs known: PropertyListValue) -> Self {

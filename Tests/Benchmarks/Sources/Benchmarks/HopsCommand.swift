@@ -85,11 +85,11 @@ final class HopProbe: Sendable {
   func open(_ configuration: Node.Configuration) async throws -> Node {
     try await BlockingThread.run {
       Result {
-        let opened = try Storage.open(configuration.directory, nil, isForReading: false)
+        let opened = try DeviceStorage.open(configuration.directory, nil, isForReading: false)
         let storage = ProbedStorage(opened.storage, self)
         var entropy = SystemRandom()
         let engine = try Engine(
-          account: try Storage.account(of: opened), keys: opened.keys,
+          account: try DeviceStorage.account(of: opened), keys: opened.keys,
           process: ProcessID(entropy.draw()), storage: storage, logger: configuration.logger,
           boot: SystemClock.boot)
         return Node(
@@ -107,7 +107,7 @@ final class HopProbe: Sendable {
   /// Called while the node runs.
   func watchSending(of node: Node) {
     node.engine.state.withLock { state in
-      state.links.node = state.links.node.map { ProbedLink($0, self) }
+      state.transports.node = state.transports.node.map { ProbedLink($0, self) }
     }
   }
 
@@ -169,11 +169,11 @@ private final class ProbedStorage: ReplicaStorage {
   }
 }
 
-private final class ProbedLink: SessionLink {
-  private let link: any SessionLink
+private final class ProbedLink: SessionTransport {
+  private let link: any SessionTransport
   private let probe: HopProbe
 
-  init(_ link: any SessionLink, _ probe: HopProbe) { (self.link, self.probe) = (link, probe) }
+  init(_ link: any SessionTransport, _ probe: HopProbe) { (self.link, self.probe) = (link, probe) }
 
   func send(_ message: [UInt8], to session: SessionID) {
     link.send(message, to: session)

@@ -118,7 +118,7 @@ final class DevicePair {
 }
 
 /// Keeps what a device sends.
-final class RecordingLink: SessionLink {
+final class RecordingLink: SessionTransport {
   enum Event {
     case message([UInt8])
     case drained

@@ -22,9 +22,9 @@ final class ControlNode: Sendable {
       let directory = FileManager.default.temporaryDirectory
         .appendingPathComponent("kith-fuzz-\(UUID().uuidString)").path
       _ = try Node.createAccount(directory: directory, name: "fuzz")
-      opened = try Storage.open(directory, nil)
-      snapshot = try Storage.load(opened)
-      account = try Storage.account(of: opened)
+      opened = try DeviceStorage.open(directory, nil)
+      snapshot = try DeviceStorage.load(opened)
+      account = try DeviceStorage.account(of: opened)
       // The open files are enough.
       try FileManager.default.removeItem(atPath: directory)
     } catch {

@@ -4,23 +4,23 @@ internal import KithCore
 internal import KithCrypto
 
 /// Digests of the values that both sides held for a key when the mirror last compared them.
-struct Mark: Hashable {
+struct Baseline: Hashable {
   /// Zero if there was no value.
   var store: Digest256
   /// Zero if there was no value.
   var defaults: Digest256
 
-  static let nothing = Mark(store: nil, defaults: nil)
+  static let nothing = Baseline(store: nil, defaults: nil)
 
   init(store: PropertyListValue?, defaults: PropertyListValue?) {
     self.store = Self.digest(store)
     self.defaults = Self.digest(defaults.map(Self.kept))
   }
 
-  /// Makes the mark of a value copied from the defaults, whose digest `mark` has.
-  init(store: PropertyListValue?, sameAs mark: Mark) {
+  /// Makes the baseline of a value copied from the defaults, whose digest `baseline` has.
+  init(store: PropertyListValue?, sameAs baseline: Baseline) {
     self.store = Self.digest(store)
-    self.defaults = mark.defaults
+    self.defaults = baseline.defaults
   }
 
   /// Whether two values are equal once saved in the defaults.

@@ -1,7 +1,6 @@
-package import KithCore
 package import KithCrypto
 
-/// Founds the account of a run, or of a program's test.
+/// Founds the account of a simulation or a test from one seed.
 package struct Founder {
   package struct Member {
     package var keys: DeviceKeys
@@ -10,8 +9,8 @@ package struct Founder {
 
   package let account: AccountID
   package private(set) var members: [Member] = []
-  /// All members know them.
-  let roster: Roster
+  /// The records that all members know.
+  package let roster: Roster
 
   /// The first device creates the account, the others join it empty.
   package init(devices: Int, entropy: inout SeededEntropy) {
