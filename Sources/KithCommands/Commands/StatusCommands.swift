@@ -122,7 +122,8 @@ struct SyncCommand: AsyncParsableCommand {
     discussion: """
       Looks at the carriers at once. Ends when all devices have the writes, or when all carriers \
       hold them and no connected device lacks them; with --devices, when so many have them. \
-      Status 5, with the document, if that is not so in time. Needs a running node.
+      When the time is over, one carrier that holds them is enough, without --devices; otherwise \
+      status 5, with the document. Needs a running node.
       """)
 
   /// In seconds; a node has the same limit.
