@@ -84,6 +84,9 @@ public typealias CarrierOpener =
 
 /// The carriers that only this device uses, with their credentials. The database keeps them, sealed.
 final class CarrierList: Sendable {
+  /// Of the carriers above the limit, a status names so many: a member may name ever new ones.
+  static let mostUnusedShown = 16
+
   private let storage: SQLiteStorage
   private let own = Mutex<[CarrierSettings]>([])
 

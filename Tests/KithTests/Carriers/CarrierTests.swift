@@ -378,6 +378,24 @@ struct CarrierTests {
     try node.close()
   }
 
+  @Test func `a carrier above the limit is named with the way to make room`() async throws {
+    let nodes = try await Nodes()
+    let node = nodes.first
+    for number in 0..<30 {
+      try await node.keepCarrier(
+        CarrierSettings(kind: "test", location: "/\(number)", isShared: number > 0))
+    }
+    let carriers = node.status.carriers
+    #expect(carriers.count == Limits.carriers + CarrierList.mostUnusedShown)
+    #expect(carriers.first?.location == "/0", "the device's own comes first")
+    #expect(carriers.prefix(Limits.carriers).allSatisfy { $0.problem == nil })
+    for carrier in carriers.dropFirst(Limits.carriers) {
+      #expect(carrier.problem?.contains("30 are known here") == true)
+      #expect(carrier.problem?.contains("kith carrier remove") == true)
+    }
+    try node.close()
+  }
+
   @Test func `only a carrier under its own name counts`() {
     let settings = CarrierSettings(kind: "s3", location: "https://s3.example.com/b", isShared: true)
     let value = settings.value
