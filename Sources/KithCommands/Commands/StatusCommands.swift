@@ -12,7 +12,8 @@ struct StatusCommand: AsyncParsableCommand {
 
       --check is for monitors: one line, and status 7 if no node runs or answers here, the device \
       has a problem, a carrier cannot be used, or no other device is connected. A working carrier \
-      counts as a connection. --peers and --behind demand more or less.
+      counts as a connection. --peers and --behind demand more or less. A device that was not heard \
+      since the node started may be behind: --behind names it, and it is no problem.
 
         kith status --check --peers 2 --behind 1h
       """)
