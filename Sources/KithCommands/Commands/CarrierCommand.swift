@@ -115,12 +115,12 @@ struct CarrierPasswordCommand: AsyncParsableCommand {
       do throws(CarrierFailure) {
         address = try CarrierAddress(kind, settings.location)
       } catch {
-        throw CommandFailure(.refused, error.message)
+        throw CommandFailure(.refused, Columns.sentence(error.message))
       }
       settings.credentials = try credentials.text(for: address, options.console)
       let trial = await CarrierTrial.run(settings, in: try await options.place(of: node))
       if let problem = trial.problem {
-        throw CommandFailure(.unreachable, "nothing has changed: \(problem)")
+        throw CommandFailure(.unreachable, "nothing has changed: \(Columns.sentence(problem))")
       }
       try await node.keepCarrier(settings)
       return settings.location
