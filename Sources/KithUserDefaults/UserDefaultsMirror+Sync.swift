@@ -47,16 +47,41 @@ extension UserDefaultsMirror {
   ///   yet.
   /// - Complexity: O(*n*) in the size of the value, and one write to the disk on each side.
   public func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
+    try write(key) { () throws(KithError) in
+      if let value, !DefaultsValue.isHeld(value) { throw KithError.notHeld(key) }
+      try store.set(value, forKey: key)
+      return value
+    }
+  }
+
+  /// Sets a mirrored key on both sides; see ``set(_:forKey:)``.
+  ///
+  /// Members of a stored dictionary that the type does not know stay, as with
+  /// `KeyValueStore.set(_:for:)`.
+  ///
+  /// - Throws: As ``set(_:forKey:)`` does, and `conflict` as `KeyValueStore.set(_:for:)` does.
+  public func set<Value>(_ value: Value, for key: StoreKey<Value>) throws(KithError) {
+    try write(key.name) { () throws(KithError) in
+      try store.replace(value, for: key) { new throws(KithError) in
+        if let new, !DefaultsValue.isHeld(new) { throw KithError.notHeld(key.name) }
+      }
+    }
+  }
+
+  /// Sets a key of the defaults to the value that `body` has written to the store, durably.
+  private func write(
+    _ key: String, _ body: () throws(KithError) -> PropertyListValue?
+  ) throws(KithError) {
     guard keys.contains(key) else {
       throw KithError(
         .invalidKey, "The key is not mirrored. Name it when the mirror is made.",
         key: KeyValueStore.Key(key))
     }
-    if let value, !DefaultsValue.isHeld(value) { throw .notHeld(key) }
     let result = state.withLock { state -> Result<Void, KithError> in
       _ = look(&state)
+      let value: PropertyListValue?
       do throws(KithError) {
-        try store.set(value, forKey: key)
+        value = try body()
         state.defaults.set(value, forKey: key)
         try store.flush()
       } catch {
@@ -70,13 +95,6 @@ extension UserDefaultsMirror {
     try result.get()
   }
 
-  /// Sets a mirrored key on both sides; see ``set(_:forKey:)``.
-  ///
-  /// - Throws: As ``set(_:forKey:)`` does.
-  public func set<Value>(_ value: Value, for key: StoreKey<Value>) throws(KithError) {
-    try set(try value.storedValue(), forKey: key.name)
-  }
-
   /// The store's values, of one moment and account. Drops another account's baselines, whose values
   /// were never in this store.
   private func look(_ state: inout State) -> [KeyValueStore.Key: PropertyListValue] {
@@ -88,55 +106,65 @@ extension UserDefaultsMirror {
 
   // MARK: One key
 
+  /// How often a key is compared in one turn, if others write it to the store meanwhile.
+  private static let tries = 100
+
   private func reconcile(
     _ key: String, _ shown: PropertyListValue?, _ state: inout State, _ report: inout Report
   ) {
+    var (shown, tries) = (shown, Self.tries)
+    while let error = compare(key, shown, &state, &report) {
+      tries -= 1
+      guard error.code == .unexpectedValue, tries > 0 else {
+        report.problems[key] = error
+        return
+      }
+      shown = look(&state)[KeyValueStore.Key(key)]
+    }
+  }
+
+  /// Copies a change to the other side. Returns why it could not: with `unexpectedValue`, the store
+  /// shows something else than `shown` by now.
+  private func compare(
+    _ key: String, _ shown: PropertyListValue?, _ state: inout State, _ report: inout Report
+  ) -> KithError? {
     let baseline = state.baselines[key] ?? .nothing
     let local: PropertyListValue?
     do throws(KithError) {
       local = try state.defaults.value(key, since: baseline)
     } catch {
-      report.problems[key] = error
-      return
+      return error
     }
     let isOverridden = state.defaults.isOverridden(key)
     let now = Baseline(store: shown, defaults: local)
     let isStoreNew = now.store != baseline.store
     let isLocalNew = now.defaults != baseline.defaults && !isOverridden
-    guard isStoreNew || isLocalNew else { return }
+    guard isStoreNew || isLocalNew else { return nil }
     if Baseline.isSame(shown, local) && !isOverridden {
       state.baselines[key] = now
-    } else if isStoreNew && (shown != nil || !isLocalNew) {
-      take(shown, key, &state, &report)
-    } else {
-      put(local, key, now, &state, &report)
+      return nil
     }
+    if isStoreNew && (shown != nil || !isLocalNew) { return take(shown, key, &state, &report) }
+    do throws(KithError) {
+      // Not over a value that another program or task has written since the store was read.
+      try store.set(local, forKey: key, expecting: shown)
+    } catch {
+      return error
+    }
+    state.baselines[key] = Baseline(store: local, sameAs: now)
+    report.stored.append(key)
+    return nil
   }
 
   private func take(
     _ value: PropertyListValue?, _ key: String, _ state: inout State, _ report: inout Report
-  ) {
-    if let value, !DefaultsValue.isHeld(value) {
-      report.problems[key] = .notHeld(key)
-      return
-    }
+  ) -> KithError? {
+    if let value, !DefaultsValue.isHeld(value) { return .notHeld(key) }
     state.defaults.set(value, forKey: key)
     // Read back, because the defaults may change a value.
     state.baselines[key] = Baseline(store: value, defaults: state.defaults.raw(key).value)
     report.taken.append(key)
-  }
-
-  private func put(
-    _ value: PropertyListValue?, _ key: String, _ baseline: Baseline, _ state: inout State,
-    _ report: inout Report
-  ) {
-    do throws(KithError) {
-      try store.set(value, forKey: key)
-      state.baselines[key] = Baseline(store: value, sameAs: baseline)
-      report.stored.append(key)
-    } catch {
-      report.problems[key] = error
-    }
+    return nil
   }
 
   /// Makes copies to the store durable before their baselines. Otherwise, after a crash, the store's

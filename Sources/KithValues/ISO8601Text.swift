@@ -26,13 +26,13 @@ package enum ISO8601Text {
   }
 
   /// Reads `2026-11-21`, `2026-11-21T10:00`, `2026-11-21T10:00:00.123Z` or the same with an offset
-  /// such as `+01:00`; the default is UTC.
+  /// such as `+01:00` or `+01`; the default is UTC.
   package static func date(_ text: String) -> Date? {
     let pattern =
       #/
       (\d{4}) - (\d\d) - (\d\d)
       (?: [Tt\ ] (\d\d) : (\d\d) (?: : (\d\d) (?: [.,] (\d{1,20}) )? )?
-        (?: [Zz] | ([+\-]) (\d\d) :? (\d\d) )? )?
+        (?: [Zz] | ([+\-]) (\d\d) (?: :? (\d\d) )? )? )?
       /#
       .asciiOnlyDigits()
     guard let match = text.wholeMatch(of: pattern)?.output else { return nil }

@@ -45,6 +45,13 @@ package struct NotAValue: Error, Equatable, CustomStringConvertible {
 
   package init(_ reason: String) { self.reason = reason }
 
+  /// A number of which a double does not keep all digits.
+  package static func rounded(_ text: String, to double: Double) -> Self {
+    Self(
+      "the number \(text.prefix(40)) has more digits than a double keeps; write \(double), the "
+        + "nearest one, or a string")
+  }
+
   package var description: String { path.isEmpty ? reason : "at \(path): \(reason)" }
 
   package func inside(_ step: String) -> NotAValue {

@@ -12,7 +12,7 @@ import KithTerminal
 /// | double, infinite or not a number | `{"$double":"inf"}`, `"-inf"`, `"nan"` |
 /// | double, any other NaN | its bits: `{"$double":"0x7ff8000000000001"}` |
 /// | date | `{"$date":"2026-11-21T10:00:00.123Z"}`, with as many decimals as needed |
-/// | date not exact in ISO 8601 | `{"$date":`*double*`}`: seconds since 2001-01-01T00:00:00Z |
+/// | date not exact in ISO 8601 | `{"$date":`*double*`}`: seconds since 2001-01-01T00:00:00Z; from 1 to 10¹⁴, or so far before, as bits |
 /// | data | `{"$data":"`*base64*`"}` |
 /// | dictionary whose only key is a tag | `{"$dictionary":{…}}` |
 ///
@@ -20,7 +20,8 @@ import KithTerminal
 /// There is no white space.
 ///
 /// JSON of other programs is read alike. A number without fraction and exponent is an integer;
-/// beyond 64 bits it is refused, and so is `-0`. `null` is refused.
+/// beyond 64 bits it is refused, and so is `-0`. A number of which a double loses a digit is refused,
+/// and a date as a number that Kith would not write so. `null` is refused.
 package enum ValueJSON {
   package enum Tag: String {
     case date = "$date"
@@ -76,6 +77,7 @@ package enum ValueJSON {
     guard let double = Double(withinRange: text) else {
       throw NotAValue("the number \(text.prefix(40)) is beyond the range of a double")
     }
+    guard double.keeps(text) else { throw .rounded(text, to: double) }
     return .double(double)
   }
 
@@ -87,9 +89,12 @@ package enum ValueJSON {
       guard let date = ISO8601Text.date(text) else { break }
       return .date(date)
     case (.date, .number), (.date, .object):
-      // Not an integer, as Kith never writes one: MongoDB writes milliseconds since 1970 so.
       guard case .double(let seconds) = try value(node) else { break }
-      return .date(Date(timeIntervalSinceReferenceDate: seconds))
+      let date = Date(timeIntervalSinceReferenceDate: seconds)
+      // MongoDB and others write milliseconds or seconds since 1970 as a number: only one that Kith
+      // writes is read.
+      if case .number = node, isAmbiguous(seconds) || ISO8601Text.text(date) != nil { break }
+      return .date(date)
     case (.data, .string(let text)):
       guard let data = Data(canonicalBase64: text) else { break }
       return .data(data)
@@ -121,8 +126,7 @@ extension ValueJSON.Tag {
   fileprivate var expectation: String {
     switch self {
     case .date:
-      "an ISO 8601 date such as \"2026-11-21T10:00:00Z\", or a double: "
-        + "seconds since 2001, such as 0.5"
+      "an ISO 8601 date such as \"2026-11-21T10:00:00Z\""
     case .data: "base64 text such as \"AAEC\""
     case .double: "\"nan\", \"inf\", \"-inf\" or 16 hexadecimal digits after 0x"
     case .dictionary: "an object"
@@ -141,7 +145,7 @@ extension ValueJSON {
     case .date(let date):
       tagged(
         .date,
-        ISO8601Text.text(date).map(quoted) ?? number(date.timeIntervalSinceReferenceDate))
+        ISO8601Text.text(date).map(quoted) ?? seconds(date.timeIntervalSinceReferenceDate))
     case .data(let data): tagged(.data, quoted(data.base64EncodedString()))
     case .array(let values): "[" + values.map(text).joined(separator: ",") + "]"
     case .dictionary(let members):
@@ -174,14 +178,27 @@ extension ValueJSON {
 
   private static func number(_ double: Double) -> String {
     if double.isFinite { return double.description }
-    let name =
-      switch double.bitPattern {
-      case Double.infinity.bitPattern: "inf"
-      case (-Double.infinity).bitPattern: "-inf"
-      case Double.nan.bitPattern: "nan"
-      default: "0x" + String(double.bitPattern, radix: 16)
-      }
-    return tagged(.double, quoted(name))
+    switch double.bitPattern {
+    case Double.infinity.bitPattern: return tagged(.double, quoted("inf"))
+    case (-Double.infinity).bitPattern: return tagged(.double, quoted("-inf"))
+    case Double.nan.bitPattern: return tagged(.double, quoted("nan"))
+    default: return bits(double)
+    }
+  }
+
+  /// The seconds of a date that has no ISO 8601 text.
+  private static func seconds(_ seconds: Double) -> String {
+    isAmbiguous(seconds) ? bits(seconds) : number(seconds)
+  }
+
+  /// Whether another program may mean milliseconds since 1970 by a number: up to the year 5138.
+  private static func isAmbiguous(_ seconds: Double) -> Bool {
+    (1..<1e14).contains(seconds.magnitude)
+  }
+
+  /// All 16 digits: the double is not near zero.
+  private static func bits(_ double: Double) -> String {
+    tagged(.double, quoted("0x" + String(double.bitPattern, radix: 16)))
   }
 
   package static func quoted(_ string: String) -> String {

@@ -277,6 +277,70 @@ struct MirrorTests {
     #expect(try fixture.store().keys.isEmpty)
   }
 
+  private struct Window: StoreValue {
+    var width = 0
+  }
+
+  @Test func aTypedWriteKeepsTheMembersThatANewerProgramWrote() throws {
+    let fixture = try MirrorFixture()
+    let other = try fixture.store(1)
+    let mirror = fixture.mirror(try fixture.store(), keys: ["window"])
+    let key = StoreKey("window", default: Window())
+    try other.set(["width": 1, "height": 2], forKey: "window")
+    try mirror.set(Window(width: 5), for: key)
+    #expect(other.value(forKey: "window") == ["width": 5, "height": 2])
+    #expect(try fixture.shown("window") == ["width": 5, "height": 2])
+    #expect(mirror.sync().stored.isEmpty)
+    // As in the store itself, a value that cannot be read is replaced.
+    try other.set("large", forKey: "window")
+    try mirror.set(Window(width: 6), for: key)
+    #expect(other.value(forKey: "window") == ["width": 6])
+    try mirror.set(nil, for: StoreKey<Window?>("window"))
+    #expect(other.keys.isEmpty)
+    #expect(fixture.defaults.object(forKey: "window") == nil)
+  }
+
+  @Test func aTypedWriteThatTheDefaultsCannotHoldChangesNeitherSide() throws {
+    let fixture = try MirrorFixture()
+    let store = try fixture.store()
+    let mirror = fixture.mirror(store, keys: ["window"])
+    let date = PropertyListValue.date(Date(timeIntervalSinceReferenceDate: 1e300))
+    try store.set(["width": 1, "made": date], forKey: "window")
+    let error = #expect(throws: KithError.self) {
+      try mirror.set(Window(width: 5), for: StoreKey("window", default: Window()))
+    }
+    #expect(error?.code == .unsupportedValue)
+    let isUnchanged = store.value(forKey: "window") == ["width": 1, "made": date]
+    #expect(isUnchanged)
+    #expect(fixture.defaults.object(forKey: "window") == nil)
+  }
+
+  /// Defaults whose next read of a value lets something else happen first.
+  private final class InterruptedDefaults: UserDefaults, @unchecked Sendable {
+    let interruption = Mutex<(@Sendable () -> Void)?>(nil)
+
+    override func object(forKey defaultName: String) -> Any? {
+      let body = interruption.withLock { $0.take() }
+      body?()
+      return super.object(forKey: defaultName)
+    }
+  }
+
+  @Test func aValueThatCameToTheStoreDuringTheComparisonIsNotOverwritten() throws {
+    let fixture = try MirrorFixture()
+    let (store, other) = (try fixture.store(), try fixture.store(1))
+    let defaults = try #require(InterruptedDefaults(suiteName: fixture.suite))
+    defaults.set("light", forKey: "theme")
+    let mirror = UserDefaultsMirror(
+      store, keys: ["theme"], defaults: Defaults(defaults, store: "\(store.identifier)"))
+    defaults.interruption.withLock { $0 = { _ = try? store.set("dark", forKey: "theme") } }
+    let report = mirror.sync()
+    #expect(report.taken == ["theme"])
+    #expect(report.stored.isEmpty && report.problems.isEmpty)
+    #expect(other.value(forKey: "theme") == "dark")
+    #expect(fixture.defaults.string(forKey: "theme") == "dark")
+  }
+
   @Test func aRefusedWriteChangesNeitherSide() throws {
     let fixture = try MirrorFixture()
     let store = try fixture.store()

@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -172,6 +173,22 @@ def test_commit_repeats_the_body(store):
 
     assert store.commit(body) == 6
     assert seen == [None, 5] and store["count"] == 6
+
+
+def test_setdefault_and_pop_give_one_caller_the_key(store):
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(20):
+            key = f"race{number}"
+            shown = list(pool.map(lambda caller: store.setdefault(key, caller), range(8)))
+            assert set(shown) == {store[key]}
+            taken = list(pool.map(lambda _: store.pop(key, None), range(8)))
+            assert [value for value in taken if value is not None] == [shown[0]]
+        store.update({f"k{number}": number for number in range(8)})
+        items = list(pool.map(lambda _: store.popitem(), range(8)))
+        assert sorted(items) == [(f"k{number}", number) for number in range(8)]
+    for remove in (lambda: store.pop("none"), store.popitem):
+        with pytest.raises(KeyError):
+            remove()
 
 
 def test_expect(store):

@@ -217,6 +217,44 @@ extension IdentityTests {
     }
   }
 
+  /// At both notifications the store shows the account's data, so no order serves also a program that
+  /// reads at the first sync, and unites when the account changes. Its lost write can be read.
+  @Test(.timeLimit(.minutes(2)))
+  func `a program that reads the store at the first sync finds its own value among the refusals`()
+    async throws
+  {
+    try await withHome(["words": ["one", "two"]]) { there, program, join in
+      let store = program.store
+      let memory = Mutex((words: ["three"], unions: 0))
+      store.set(["three"], forKey: "words")
+      #expect(store.synchronize())
+      let token = NotificationCenter.default.addObserver(
+        forName: NSUbiquitousKeyValueStore.didChangeExternallyNotification, object: store,
+        queue: nil
+      ) { [unowned store] notification in
+        let reason = notification.userInfo?[NSUbiquitousKeyValueStoreChangeReasonKey] as? Int
+        let stored = store.array(forKey: "words") as? [String] ?? []
+        memory.withLock { memory in
+          if reason == NSUbiquitousKeyValueStoreInitialSyncChange {
+            memory.words = stored
+          } else if reason == NSUbiquitousKeyValueStoreAccountChange {
+            memory = (Set(memory.words).union(stored).sorted(), memory.unions + 1)
+            store.set(memory.words, forKey: "words")
+          }
+        }
+      }
+      defer { NotificationCenter.default.removeObserver(token) }
+      try await join()
+      try await eventually { memory.withLock { $0.unions } == 1 }
+      #expect(memory.withLock { $0.words } == ["one", "two"])
+      #expect(store.synchronize())
+      #expect(there.value(forKey: "words") == ["one", "two"])
+      let refused = program.shared.backend.refusals
+      #expect(refused.map(\.reason) == [.initialSync])
+      #expect(refused.flatMap(\.writes).map(\.value) == [.array(["three"])])
+    }
+  }
+
   @Test(.timeLimit(.minutes(2)))
   func `a new device hears which of its early writes lost, and then of each change`() async throws {
     try await withHome(["theme": "dark", "size": 12]) { there, program, join in

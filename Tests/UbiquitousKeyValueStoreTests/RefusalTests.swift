@@ -165,6 +165,25 @@ import Testing
     try await eventually { backend.refusals.isEmpty }
   }
 
+  @Test func `a refusal of a first sync stays until the program starts again`() async throws {
+    let backend = FakeBackend()
+    let store = NSUbiquitousKeyValueStore.on(backend)
+    let heard = Heard(store)
+    #expect(store.synchronize())
+    backend.tell(KeyValueStore.Change(reason: .externalChange, items: []))
+    try await eventually { heard.all.count == 1 }
+    backend.state.withLock { $0.refusals = [.test(1, .initialSync, ["a"])] }
+    for reason in [KeyValueStore.ChangeReason.initialSyncChange, .accountChange] {
+      backend.tell(KeyValueStore.Change(reason: reason, items: [], superseded: ["a"]))
+    }
+    backend.tell(KeyValueStore.Change(reason: .externalChange, items: [], superseded: ["b"]))
+    try await eventually { heard.keys.last == ["b"] }
+    #expect(backend.refusals.map(\.number) == [1])
+    let next = NSUbiquitousKeyValueStore.on(backend)
+    #expect(next.synchronize())
+    try await eventually { backend.refusals.isEmpty }
+  }
+
   @Test func `a refusal of two keys is kept until both were told`() async throws {
     let backend = FakeBackend()
     let store = NSUbiquitousKeyValueStore.on(backend)

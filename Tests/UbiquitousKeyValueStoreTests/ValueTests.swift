@@ -92,6 +92,29 @@ import Testing
     #expect(stored("before") == "before")
     #expect(stored(both) == "before")
     #expect(stored(["a": both]) == "before")
+    // Foundation's containers bridge what they hold when it is read.
+    let key = NSString(string: "a")
+    let nested: [Any] = [
+      NSArray(array: [both]), NSMutableArray(array: [both]), [NSArray(array: [both])],
+      NSDictionary(object: both, forKey: key), NSMutableDictionary(object: both, forKey: key),
+      NSArray(array: [NSArray(array: [NSDictionary(object: both, forKey: key)])]),
+      NSDictionary(object: NSArray(array: [1, both]), forKey: key),
+    ]
+    for (number, object) in nested.enumerated() {
+      #expect(stored(object) == "before", "\(number)")
+    }
+  }
+
+  @Test func `Foundation's containers within each other are taken as Swift's`() {
+    let date = Date(timeIntervalSinceReferenceDate: 7)
+    let inner = NSArray(
+      array: [NSNumber(value: true), NSNumber(value: 1.5), "x", date, Data([1])])
+    let outer = NSDictionary(object: NSArray(array: [inner]), forKey: NSString(string: "a"))
+    let expected: PropertyListValue = ["a": [[true, 1.5, "x", .date(date), .data(Data([1]))]]]
+    #expect(stored(outer) == expected)
+    #expect(stored("before") == "before")
+    #expect(stored(NSArray(array: [NSNull()])) == "before")
+    #expect(stored(NSDictionary(object: 1, forKey: NSNumber(value: 1))) == "before")
   }
 
   @Test func `an object that property lists cannot hold is ignored, and changes nothing`() {

@@ -67,6 +67,11 @@ struct AccountsDirectory: Sendable {
       if try KithError.mapping(DeviceDirectory.findsDevice(path)) {
         return .signedIn(directory: ".")
       }
+      // Throws for one without its secrets, which opens no more, but is no empty directory either.
+      for name in directories {
+        _ = try KithError.mapping(
+          DeviceDirectory.findsDevice(directory(of: .signedIn(directory: name))))
+      }
       guard unnoted(in: Registry()).isEmpty else {
         throw KithError(
           .damaged,
@@ -151,11 +156,16 @@ struct AccountsDirectory: Sendable {
 
   /// The devices that a registry lacks, because their processes were killed before they noted them.
   func unnoted(in registry: Registry) -> [String] {
-    let below = try? FileManager.default.contentsOfDirectory(atPath: path + "/accounts")
-    return (["."] + (below ?? []).sorted().map { "accounts/" + $0 }).filter { name in
-      Self.isBelow(name) && !registry.devices.contains { $0.directory == name }
+    directories.filter { name in
+      !registry.devices.contains { $0.directory == name }
         && DeviceDirectory.holdsDevice(directory(of: .signedIn(directory: name)))
     }
+  }
+
+  /// The directories in which devices of accounts may be.
+  private var directories: [String] {
+    let below = try? FileManager.default.contentsOfDirectory(atPath: path + "/accounts")
+    return (["."] + (below ?? []).sorted().map { "accounts/" + $0 }).filter(Self.isBelow)
   }
 
   private func setLeaving(_ isLeaving: Bool?, of device: String) throws(KithError) {

@@ -87,6 +87,8 @@ final class CarrierList: Sendable {
   /// The most carriers of a device's own. It uses fewer (`Limits.carriers`); the others wait until one
   /// is removed.
   static let limit = 16
+  /// Of the carriers above the limit, a status names so many: a member may name ever new ones.
+  static let mostUnusedShown = 16
 
   private let storage: SQLiteStorage
   private let own = Mutex<[CarrierSettings]>([])

@@ -71,6 +71,9 @@ struct LogLine: Hashable, Sendable {
     var message: Message
     var device: DeviceID?
     var store: StoreIdentifier?
+    /// Of no device: a person named it, and so many at most as `kith` accepts. A device's own share
+    /// its subject, because it may tell ever new ones.
+    var address: String?
   }
 
   var subject: Subject
@@ -80,7 +83,8 @@ struct LogLine: Hashable, Sendable {
     _ message: Message, device: DeviceID? = nil, store: StoreIdentifier? = nil,
     _ details: [String: String] = [:]
   ) {
-    subject = Subject(message: message, device: device, store: store)
+    let address = message == .unreached && device == nil ? details["address"] : nil
+    subject = Subject(message: message, device: device, store: store, address: address)
     self.details = details
   }
 }

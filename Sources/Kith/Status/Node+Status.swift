@@ -23,20 +23,33 @@ extension Node {
     return status
   }
 
+  /// The carriers in use, and some of those that are above the limit: a person must learn of it.
   private var carrierStatuses: [NodeStatus.Carrier] {
-    carrierList.inUse(beside: engine.sharedCarriers).map { settings in
+    let known = knownCarriers
+    let unused = known.dropFirst(Limits.carriers).prefix(CarrierList.mostUnusedShown)
+    let left = unused.map { settings -> NodeStatus.Carrier in
       var carrier = NodeStatus.Carrier(
         kind: settings.kind, location: settings.location, isShared: settings.isShared)
-      let id = settings.id
-      let problem = engine.state.withLock { $0.carriers }.problem(of: id)
-      engine.read { $0.describe(&carrier, id) }
-      carrier.problem = problem?.failure.message
-      carrier.problemMilliseconds = problem?.milliseconds
-      if configuration.carriers == nil, engine.state.withLock({ $0.isRunning }) {
-        carrier.problem = "The program that runs the node uses no carriers."
-      }
+      carrier.problem =
+        "It is not used: a device uses \(Limits.carriers) carriers, its own first, and "
+        + "\(known.count) are known here. Remove those that no device needs: kith carrier remove."
       return carrier
     }
+    return known.prefix(Limits.carriers).map { carrierStatus($0) } + left
+  }
+
+  private func carrierStatus(_ settings: CarrierSettings) -> NodeStatus.Carrier {
+    var carrier = NodeStatus.Carrier(
+      kind: settings.kind, location: settings.location, isShared: settings.isShared)
+    let id = settings.id
+    let problem = engine.state.withLock { $0.carriers }.problem(of: id)
+    engine.read { $0.describe(&carrier, id) }
+    carrier.problem = problem?.failure.message
+    carrier.problemMilliseconds = problem?.milliseconds
+    if configuration.carriers == nil, engine.state.withLock({ $0.isRunning }) {
+      carrier.problem = "The program that runs the node uses no carriers."
+    }
+    return carrier
   }
 
   /// The status now and after each change, until the node is closed or the task cancelled. A slow

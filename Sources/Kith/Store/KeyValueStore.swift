@@ -218,15 +218,28 @@ public final class KeyValueStore: Observable, Sendable {
   ///   key at each of 1,000 tries.
   /// - Complexity: O(log *k*) in the store's keys, O(*n*) in the value's size.
   public func set<Value>(_ value: Value, for key: StoreKey<Value>) throws(KithError) {
+    _ = try replace(value, for: key) { _ in }
+  }
+
+  /// Sets a key's value as ``set(_:for:)`` does. `check` is called with each value before it is
+  /// written; if it throws, nothing is written.
+  ///
+  /// - Returns: The value that the store holds now.
+  package func replace<Value>(
+    _ value: Value, for key: StoreKey<Value>,
+    checking check: (PropertyListValue?) throws(KithError) -> Void
+  ) throws(KithError) -> PropertyListValue? {
     for _ in 0..<Limits.commitTries {
       let shown = view.value(key.name)
       let new = try key.stored(value, over: shown)
+      try check(new)
       do throws(KithError) {
         // Members of a dictionary stay: of the one that the store shows when it takes the write.
-        return try write(
+        try write(
           [.encoding(new, forKey: key.name)],
           expecting: shown?.holdsDictionary == true
             ? ExpectedValues(values: [.encoding(shown, forKey: key.name)]) : .none)
+        return new
       } catch {
         guard error.code == .unexpectedValue else { throw error }
       }
@@ -264,6 +277,18 @@ public final class KeyValueStore: Observable, Sendable {
       operations.append(KithCore.Operation(key: key.name, value: nil))
     }
     if !operations.isEmpty { try write(operations) }
+  }
+
+  /// Sets a key's value as ``set(_:forKey:)-(_,String)`` does, if it shows `expected` when the write is
+  /// accepted; nil: no value.
+  ///
+  /// - Throws: Also `unexpectedValue`; then ``value(forKey:)-(String)`` is what the key shows instead.
+  package func set(
+    _ value: PropertyListValue?, forKey key: String, expecting expected: PropertyListValue?
+  ) throws(KithError) {
+    try write(
+      [.encoding(value, forKey: key)],
+      expecting: ExpectedValues(values: [.encoding(expected, forKey: key)]))
   }
 
   private func write(

@@ -112,7 +112,10 @@ struct CarrierAddCommand: AsyncParsableCommand {
     let relative =
       location.hasPrefix("/") ? nil : "\(location) does not begin with /, so it would be \(path)."
     if let note = FolderSite.note(path) { options.console.warn(Columns.sentence(note)) }
-    guard let warning = relative ?? FolderSite.warning(path) else { return }
+    guard
+      let warning = relative ?? FolderSite.warning(path)
+        ?? FolderSite.emptyParentWarning(path, beside: own)
+    else { return }
     options.console.warn(Columns.sentence(warning))
     try Confirmation.demand(
       "Use \(Columns.printable(path)) all the same?", unless: yes, options.console)
@@ -121,7 +124,9 @@ struct CarrierAddCommand: AsyncParsableCommand {
   private func tryOut(_ settings: CarrierSettings, of node: any NodeAccess) async throws {
     let place = try await options.place(of: node)
     let trial = await CarrierTrial.run(settings, in: place, makesPlace: true)
-    if let problem = trial.problem { throw CommandFailure(.unreachable, problem) }
+    if let problem = trial.problem {
+      throw CommandFailure(.unreachable, Columns.sentence(problem))
+    }
     for step in trial.steps where step.isWarning {
       options.console.warn(Columns.sentence(step.problem ?? ""))
     }
@@ -227,6 +232,23 @@ enum FolderSite {
       !mounted.contains(where: { isBelow(path, $0) && ($0 == root || isBelow($0, root)) })
     else { return nil }
     return "\(path) is on this computer's own disk: nothing is mounted there."
+  }
+
+  /// A sentence for a person about a new folder in an empty directory that is on the same file system
+  /// as the device's own: that directory may be where a server would be mounted; else nil.
+  static func emptyParentWarning(_ path: String, beside device: String) -> String? {
+    let path = real(path)
+    let parent = URL(filePath: path).deletingLastPathComponent().path
+    guard access(path, F_OK) != 0,
+      let files = try? FileManager.default.contentsOfDirectory(atPath: parent), files.isEmpty,
+      let system = fileSystem(of: parent), system == fileSystem(of: real(device))
+    else { return nil }
+    return "\(parent) is empty and on this computer's own disk: perhaps nothing is mounted there."
+  }
+
+  private static func fileSystem(of path: String) -> dev_t? {
+    var info = stat()
+    return stat(path, &info) == 0 ? info.st_dev : nil
   }
 
   /// Whether a folder, which may be missing, is another one or below it, whatever links lead there.

@@ -47,11 +47,16 @@ struct CarrierListCommand: AsyncParsableCommand {
       kith devices says whether another device has got it.
       """)
 
+  @Flag(
+    name: [.customShort("l"), .long],
+    help: "Print the last listing, objects and sizes too.")
+  var long = false
+
   @OptionGroup var options: CommonOptions
 
   func run() async throws {
     let status = try await options.withNode(reads: true) { try await $0.status() }
-    let report = CarriersReport(status: status, nowMilliseconds: Moment.now)
+    let report = CarriersReport(status: status, isLong: long, nowMilliseconds: Moment.now)
     try options.print(report.document, text: report.text)
     if !options.json, status.carriers.isEmpty {
       options.console.talk("There is no carrier. Add one with: kith carrier add")
@@ -73,7 +78,7 @@ struct CarrierCheckCommand: AsyncParsableCommand {
   @OptionGroup var meant: CarrierArgument
 
   func run() async throws {
-    let (settings, place) = try await options.withNode(ofAccount: true) { node in
+    let (settings, place) = try await options.withNode(ofAccount: true, reads: true) { node in
       (try await node.carriers().find(meant.carrier), try await options.place(of: node))
     }
     let trial = await CarrierTrial.run(settings, in: place)
@@ -110,12 +115,12 @@ struct CarrierPasswordCommand: AsyncParsableCommand {
       do throws(CarrierFailure) {
         address = try CarrierAddress(kind, settings.location)
       } catch {
-        throw CommandFailure(.refused, error.message)
+        throw CommandFailure(.refused, Columns.sentence(error.message))
       }
       settings.credentials = try credentials.text(for: address, options.console)
       let trial = await CarrierTrial.run(settings, in: try await options.place(of: node))
       if let problem = trial.problem {
-        throw CommandFailure(.unreachable, "nothing has changed: \(problem)")
+        throw CommandFailure(.unreachable, "nothing has changed: \(Columns.sentence(problem))")
       }
       try await node.keepCarrier(settings)
       return settings.location

@@ -57,9 +57,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
       "\(Columns.printable(plan.device.name)) is revoked. The other devices learn it as they are "
         + "met.")
     if !plan.carriers.isEmpty {
-      options.console.talk(
-        "It may still know how to sign in to \(plan.carriers.joined(separator: ", ")): it reads nothing "
-          + "there, but can delete. Change the password there, then: kith carrier password")
+      options.console.talk(plan.carrierNotice)
     }
   }
 
@@ -85,8 +83,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
       }
     return RevocationPlan(
       device: device, staying: staying, going: dependents.filter { !staying.contains($0) },
-      carriers: status.carriers.filter { $0.kind != "folder" }
-        .map { Columns.printable($0.location) })
+      carriers: status.carriers.filter { $0.kind != "folder" }.map(\.location))
   }
 
   private func askWhoStays(
@@ -111,7 +108,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
   }
 }
 
-private struct RevocationPlan {
+struct RevocationPlan {
   var device: NodeStatus.Device
   /// Devices that the revoked one enrolled and that stay.
   var staying: [NodeStatus.Device]
@@ -131,6 +128,14 @@ private struct RevocationPlan {
     if !going.isEmpty { lines.append("With it go, as it enrolled them: \(names(going)).") }
     if !staying.isEmpty { lines.append("Though it enrolled them, these stay: \(names(staying)).") }
     return lines
+  }
+
+  /// About what the revoked device may still do on carriers.
+  var carrierNotice: String {
+    let names = carriers.map { Columns.printable($0) }.joined(separator: ", ")
+    return
+      "It may still know how to sign in to \(names): it reads nothing there, but can delete. "
+      + "Change the password there, then: kith carrier password"
   }
 
   var document: Document {

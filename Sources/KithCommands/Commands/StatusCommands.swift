@@ -12,7 +12,8 @@ struct StatusCommand: AsyncParsableCommand {
 
       --check is for monitors: one line, and status 7 if no node runs or answers here, the device \
       has a problem, a carrier cannot be used, or no other device is connected. A working carrier \
-      counts as a connection. --peers and --behind demand more or less.
+      counts as a connection. --peers and --behind demand more or less. A device that was not heard \
+      since the node started may be behind: --behind names it, and it is no problem.
 
         kith status --check --peers 2 --behind 1h
       """)
@@ -122,7 +123,8 @@ struct SyncCommand: AsyncParsableCommand {
     discussion: """
       Looks at the carriers at once. Ends when all devices have the writes, or when all carriers \
       hold them and no connected device lacks them; with --devices, when so many have them. \
-      Status 5, with the document, if that is not so in time. Needs a running node.
+      When the time is over, one carrier that holds them is enough, without --devices; otherwise \
+      status 5, with the document. Needs a running node.
       """)
 
   /// In seconds; a node has the same limit.

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import KithCore
+import KithValues
 
 /// A text in GVariant's format, before the types of its parts are known.
 ///
@@ -225,6 +226,9 @@ extension GVariantNode {
     if type == "d" {
       guard let double = Double(withinRange: text) else {
         throw error("`\(text)` is no number within the range of a double")
+      }
+      guard double.keeps(text) else {
+        throw error(NotAValue.rounded(text, to: double).reason, isText: true)
       }
       return .double(double)
     }

@@ -95,9 +95,8 @@ package struct ImportSummary: Equatable, Sendable {
     let verb = isDryRun ? "would be imported" : "imported"
     let time = isDryRun ? "" : " in \(Format.duration(seconds: seconds))"
     let keys = Format.count(imported, "key")
-    var lines = [
-      style(.good, "\(keys) \(verb)") + " from \(file) (\(format.rawValue))\(time)"
-    ]
+    let source = "\(Columns.printable(file)) (\(format.rawValue))"
+    var lines = [style(.good, "\(keys) \(verb)") + " from \(source)\(time)"]
     if !refused.isEmpty {
       lines.append(style(.bad, "\(Format.count(refused.count, "key")) refused:"))
       // No table, because a refused key may have any length.

@@ -101,7 +101,7 @@ enum DconfTypes {
     return forms
   }
 
-  /// Keeps the forms of a file's values, and drops those of keys that are gone; durable on return.
+  /// Keeps the forms of a file's values; durable on return.
   static func save(_ file: ImportedFile, of store: String, at node: any NodeAccess) async throws {
     let writes = try await writes(file, store, node)
     var refusal: KithError?
@@ -128,9 +128,11 @@ enum DconfTypes {
     _ file: ImportedFile, _ store: String, _ node: any NodeAccess
   ) async throws(KithError) -> [(key: String, value: PropertyListValue?)] {
     let old = try await forms(of: store, at: node)
-    let shown = try await node.values(in: store)
+    let present = try await Set(node.values(in: store).keys)
+      .union(node.hiddenEntries(in: store).map(\.key))
+    let limit = try await node.usage(of: store).policy.keys
+    var new = kept(old, present: present, limit: limit)
     // Of a value with its usual type, the form says nothing.
-    var new = old.filter { shown[$0.key] != nil }
     for entry in file.entries {
       let form = file.forms[Key(entry.key)]
       let isPlain =
@@ -140,6 +142,15 @@ enum DconfTypes {
     }
     return Set(old.keys).union(new.keys).sorted().filter { old[$0] != new[$0] }
       .map { (prefix(store) + $0.text, new[$0]) }
+  }
+
+  /// Drops the forms of keys that are neither shown nor hidden, once there are more than `limit`: such
+  /// a key was removed, or another device's value of it is still to come.
+  static func kept(
+    _ forms: [Key: PropertyListValue], present: Set<Key>, limit: Int
+  ) -> [Key: PropertyListValue] {
+    let absent = forms.keys.count { !present.contains($0) }
+    return absent > limit ? forms.filter { present.contains($0.key) } : forms
   }
 
   /// No store's name has a line feed.

@@ -105,6 +105,9 @@ struct XMLPropertyListReader {
         integer(trimmed).map(PropertyListValue.integer),
         "an integer from \(Int64.min) to \(Int64.max)")
     case "real":
+      if let nearest = double(trimmed), !nearest.keeps(trimmed) {
+        return .invalid(NotAValue.rounded(trimmed, to: nearest).reason)
+      }
       return node(
         double(trimmed).map(PropertyListValue.double), "a number within the range of a double")
     case "date": return node(ISO8601Text.date(trimmed).map(PropertyListValue.date), "a date")

@@ -4,25 +4,31 @@ import KithTerminal
 /// The report of `kith carrier list`, also a part of `kith status`.
 struct CarriersReport: Equatable, Sendable {
   var status: NodeStatus
+  /// Whether people see a second table, for rarer questions.
+  var isLong = false
   var nowMilliseconds: UInt64
 
   func text(_ style: Style) -> String {
     guard !status.carriers.isEmpty else { return "" }
-    var table = Table([
-      ("CARRIER", .whole), ("FOR", .left), ("HOLDS ALL", .right), ("LISTED", .right),
-      ("OBJECTS", .right), ("SIZE", .right), ("REMARKS", .wrapped),
+    var everyday = Table([
+      ("CARRIER", .whole), ("FOR", .left), ("HOLDS ALL", .right), ("REMARKS", .wrapped),
+    ])
+    var rarer = Table([
+      ("CARRIER", .whole), ("LISTED", .right), ("OBJECTS", .right), ("SIZE", .right),
     ])
     for carrier in status.carriers {
-      table.add([
-        Table.Cell("\(carrier.kind) \(carrier.location)"),
-        Table.Cell(carrier.isShared ? "the account" : "this device"),
-        held(carrier),
-        Table.Cell(Format.ago(carrier.listedMilliseconds, now: nowMilliseconds)),
-        Table.Cell(Format.count(carrier.objects)), Table.Cell(Format.bytes(carrier.bytes)),
+      let name = Table.Cell("\(carrier.kind) \(carrier.location)")
+      everyday.add([
+        name, Table.Cell(carrier.isShared ? "the account" : "this device"), held(carrier),
         Table.Cell(carrier.remarks, .warning),
       ])
+      rarer.add([
+        name, Table.Cell(Format.ago(carrier.listedMilliseconds, now: nowMilliseconds)),
+        Table.Cell(Format.count(carrier.objects)), Table.Cell(Format.bytes(carrier.bytes)),
+      ])
     }
-    return table.text(style)
+    return (isLong ? [everyday, rarer] : [everyday]).map { $0.text(style) }
+      .joined(separator: "\n\n")
   }
 
   private func held(_ carrier: NodeStatus.Carrier) -> Table.Cell {

@@ -195,6 +195,9 @@ struct StatusCheck: Equatable, Sendable {
   private var connected = 0
   /// Nil: not known.
   private var others: Int?
+  /// If it was asked which devices are behind: the names of those of which nothing was heard since the
+  /// node started, so that nobody knows. Devices that are switched off are no problem.
+  private var unheard: [String] = []
 
   /// The node could not be asked; the status is that of its directory, if known.
   init(failures: [String], _ status: NodeStatus? = nil) {
@@ -224,6 +227,8 @@ struct StatusCheck: Equatable, Sendable {
       problems.append("\(Columns.printable(carrier.location)): \(Columns.phrase(problem))")
     }
     if let behind {
+      unheard = status.others.filter { $0.missing == nil && $0.behindSinceMilliseconds == nil }
+        .map(\.name).sorted()
       let late = status.others.compactMap { device in
         device.behindSinceMilliseconds.map { (name: device.name, since: $0) }
       }
@@ -240,16 +245,26 @@ struct StatusCheck: Equatable, Sendable {
   }
 
   func text(_ style: Style) -> String {
-    problems.isEmpty
+    (problems.isEmpty
       ? style(.good, "ok: \(connection)")
-      : style(.bad, "problem: \(problems.joined(separator: "; "))")
+      : style(.bad, "problem: \(problems.joined(separator: "; "))"))
+      + (unheard.isEmpty ? "" : style(.warning, "; \(unheardText)"))
   }
+
+  private var unheardText: String {
+    let names = unheard.prefix(Self.mostNames).map { Columns.printable($0, limit: 64) }
+    let rest = unheard.count - names.count
+    return "not known since the node started: \(names.joined(separator: ", "))"
+      + (rest > 0 ? " and \(Format.count(rest)) more" : "")
+  }
+
+  private static let mostNames = 10
 
   var document: Document {
     .versioned([
       "connected": .int(connected), "healthy": .bool(problems.isEmpty),
       "others": others.map { .int($0) },
-      "problems": .strings(problems),
+      "problems": .strings(problems), "unheard": unheard.isEmpty ? nil : .strings(unheard),
     ])
   }
 }

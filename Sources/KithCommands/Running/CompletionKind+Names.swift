@@ -96,7 +96,8 @@ private struct CompletedNames: Sendable {
         option: word(after: ["--store", "-s"]),
         environment: ProcessInfo.processInfo.environment)
       let found = try await options.withNode(
-        readsMembershipOnly: readsMembershipOnly, waiting: .zero, answering: Self.timeout,
+        readsMembershipOnly: readsMembershipOnly, reads: true, waiting: .zero,
+        answering: Self.timeout,
         passphrase: Self.passphrase(options)
       ) { try await find($0, store) }
       // Others would not be one line.

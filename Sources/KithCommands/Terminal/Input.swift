@@ -20,12 +20,13 @@ enum InputText {
     return try read(file, name: name)
   }
 
-  /// Drops the final line feed, which shells add.
+  /// Drops the final line feed, which shells add, and nothing else.
   static func text(of name: String) throws(CommandFailure) -> String {
     guard var text = String(validating: try data(of: name), as: UTF8.self) else {
       throw CommandFailure(.refused, "the input is not valid UTF-8; give data with --type data")
     }
-    if text.hasSuffix("\r\n") || text.hasSuffix("\n") { text.removeLast() }
+    // As a scalar: a `Character` would take the carriage return before it along.
+    if text.unicodeScalars.last == "\n" { text.unicodeScalars.removeLast() }
     return text
   }
 

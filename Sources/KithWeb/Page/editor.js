@@ -129,7 +129,7 @@ function unescape(text) {
 
 // As `kith set --type date` reads it; the server reads the text itself.
 const datePattern =
-  /^(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d{1,20}))?)?(?:[Zz]|([+-]\d{2}):?(\d{2})?)?)?$/;
+  /^(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d{1,20}))?)?(?:[Zz]|([+-]\d{2})(?::?(\d{2}))?)?)?$/;
 
 /** The moment of a date as a person types it. */
 function readDate(text) {
@@ -194,7 +194,11 @@ function typedJson() {
         throw new Error("A number is expected, such as 0.5.");
       }
       const digits = trimmed.replace(/^(-?)0+(?=\d)/, "$1");
-      return /[.eE]/.test(digits) ? digits : `${digits}.0`;
+      const nearest = Number(digits);
+      // The server refuses digits that a double does not keep; the page has shown which number it is.
+      const isLong = digits.replace(/[eE].*$/, "").replace(/\D/g, "").length > 15;
+      const kept = isLong && Number.isFinite(nearest) && nearest !== 0 ? String(nearest) : digits;
+      return /[.eE]/.test(kept) ? kept : `${kept}.0`;
     }
     case "date":
       if (trimmed.startsWith("{")) return print(expectType(trimmed));

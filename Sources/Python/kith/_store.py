@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ._accounts import Accounts
 
 Result = TypeVar("Result")
+_MISSING: Any = object()
 
 
 class Usage(TypedDict):
@@ -297,6 +298,33 @@ class Store(_Values):
             for handle in made:
                 lib.kith_free(handle)
         check(error)
+
+    # A mapping's own ones read and write apart: another task or program may write in between.
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The value of a key, which is set to the default if it has none. Durable on return."""
+        return self.commit(lambda transaction: transaction.setdefault(key, default))
+
+    def pop(self, key: str, default: Any = _MISSING) -> Any:
+        """Removes a key, and returns its value: to one caller only. Without the key it returns the
+        default, or raises `KeyError`. Durable on return."""
+
+        def take_out(transaction: Transaction) -> Any:
+            value = transaction._get(encoded_key(key))
+            if value is not None:
+                transaction._set(encoded_key(key), None)
+            return value
+
+        value = self.commit(take_out)
+        if value is not None:
+            return value
+        if default is _MISSING:
+            raise KeyError(key)
+        return default
+
+    def popitem(self) -> tuple[str, Value]:
+        """Removes a key, and returns it with its value: to one caller only. Durable on return."""
+        return self.commit(lambda transaction: transaction.popitem())
 
     def clear(self) -> None:
         """Removes all keys in one transaction."""

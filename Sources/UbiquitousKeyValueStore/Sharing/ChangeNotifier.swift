@@ -87,12 +87,13 @@
     }
 
     /// Removes the refusals just announced: Apple's class cannot ask for them, and their number is
-    /// limited.
+    /// limited. Those of a first sync stay for `kith unshown` until the program starts again: if it
+    /// read the store at the first sync, nothing else has its values.
     private func take(refusalsOf notice: Notice) async {
       let keys = Set(notice.keys.map { KeyValueStore.Key($0) })
       await questions.run {
         let posted = backend.refusals.prefix {
-          $0.writes.allSatisfy { keys.contains($0.key) }
+          $0.reason != .initialSync && $0.writes.allSatisfy { keys.contains($0.key) }
         }
         if let last = posted.last { backend.takeRefusals(through: last.number) }
       }

@@ -95,7 +95,7 @@
         self = .data(data)
       } else if let date = object as? Date {
         self = .date(date)
-      } else if let elements = object as? [Any] {
+      } else if let elements = Self.elements(of: object) {
         // Limits the recursion.
         guard depth < Self.maximumDepth else { throw UnsupportedValue(reason: .depth) }
         var values: [Self] = []
@@ -104,17 +104,16 @@
           values.append(try Self(foundationObject: element, depth: depth + 1))
         }
         self = .array(values)
-      } else if let elements = object as? [String: Any] {
+      } else if let elements = Self.members(of: object) {
         guard depth < Self.maximumDepth else { throw UnsupportedValue(reason: .depth) }
-        // Foundation's dictionary may have had two keys that Swift calls equal.
-        guard
-          !(type(of: object) is NSDictionary.Type)
-            || (object as? NSDictionary)?.count == elements.count
-        else { throw UnsupportedValue(reason: .equivalentKeys) }
         var members: [String: Self] = [:]
         members.reserveCapacity(elements.count)
         for (key, element) in elements {
           members[key] = try Self(foundationObject: element, depth: depth + 1)
+        }
+        // Foundation's dictionary may have had two keys that Swift calls equal.
+        guard members.count == elements.count else {
+          throw UnsupportedValue(reason: .equivalentKeys)
         }
         self = .dictionary(members)
       } else if let number = object as? any BinaryFloatingPoint {
@@ -122,6 +121,31 @@
       } else {
         throw UnsupportedValue(reason: .type("\(type(of: object))"))
       }
+    }
+
+    /// The elements of an array; nil: the object is none. `NSArray` bridges an element when it is
+    /// read, and a bridged dictionary has lost one of two equivalent keys. Its mirror shows the
+    /// objects themselves.
+    private static func elements(of object: Any) -> [Any]? {
+      guard type(of: object) == NSArray.self || type(of: object) == NSMutableArray.self,
+        let array = object as? NSArray
+      else { return object as? [Any] }
+      let elements = array.customMirror.children.map(\.value)
+      return elements.count == array.count ? elements : object as? [Any]
+    }
+
+    /// The members of a dictionary, those of Foundation's unbridged; nil: the object is none, or has
+    /// a key that is no text.
+    private static func members(of object: Any) -> [(key: String, value: Any)]? {
+      guard type(of: object) is NSDictionary.Type, let dictionary = object as? NSDictionary else {
+        return (object as? [String: Any]).map { Array($0) }
+      }
+      var members: [(key: String, value: Any)] = []
+      for (key, value) in zip(dictionary.allKeys, dictionary.allValues) {
+        guard let key = key as? String else { return nil }
+        members.append((key, value))
+      }
+      return members
     }
 
     private init(_ number: NSNumber) throws(UnsupportedValue) {

@@ -390,6 +390,21 @@ struct FolderSiteTests {
     #expect(FolderSite.real("/nowhere/kith") == "/nowhere/kith")
   }
 
+  /// Outside the usual places of mounted media, such as /srv/nas.
+  @Test func `a new folder in an empty directory beside the device is asked about`() throws {
+    let root = try TestDirectory()
+    let nas = root.child("nas")
+    try FileManager.default.createDirectory(atPath: nas, withIntermediateDirectories: false)
+    func warning(_ path: String) -> String? {
+      FolderSite.emptyParentWarning(path, beside: root.path)
+    }
+    #expect(warning(nas + "/kith")?.contains("nas is empty") == true)
+    #expect(FolderSite.emptyParentWarning(nas + "/kith", beside: "/proc") == nil)
+    #expect(warning(nas) == nil && warning(root.child("other")) == nil)
+    try Data([1]).write(to: URL(filePath: nas + "/file"))
+    #expect(warning(nas + "/kith") == nil)
+  }
+
   @Test func `a folder in memory is told`() {
     let mounts = Self.mounts + "\n34 21 0:44 / /run rw - tmpfs tmpfs rw"
     #expect(FolderSite.note("/run/kith", mounts: mounts)?.contains("memory") == true)

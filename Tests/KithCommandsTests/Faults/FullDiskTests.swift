@@ -95,6 +95,10 @@ extension Faults {
       household.mounts.append(try Mount.temporary(directory, bytes: 1 << 20))
       let member = try await household.create("full", in: directory.appending(path: "device"))
       #expect(try await household.run(member, "set", "theme", "dark").status == 0)
+      let folder = household.root.appending(path: "carrier").path
+      let added = try await household.run(
+        member, "carrier", "add", "folder", folder, "--yes", "--no-wait")
+      #expect(added.status == 0, "\(added)")
       let whole = try await household.run(member, "export").output
       let files = try Self.content(of: member.directory)
       let filler = Filler(directory.appending(path: "filler").path)
@@ -107,6 +111,9 @@ extension Faults {
       }
       #expect(try await household.run(member, "status").output.contains("the disk is full"))
       #expect(try await household.run(member, "doctor").output.contains("opened"))
+      // A copy of the database knows the carriers, and a trial keeps nothing here.
+      let checked = try await household.run(member, "carrier", "check")
+      #expect(checked.status == 0, "\(checked)")
       for command in [["set", "theme", "light"], ["rm", "theme"]] {
         let refused = try await KithProcess.run(
           command + ["--directory", member.directory.path], in: household.root)

@@ -5,6 +5,21 @@ import Testing
 
 @testable import KithCommands
 
+@Suite("Types of dconf dumps")
+struct DconfTypesTests {
+  /// Two devices import a full store each apart: half of the keys are hidden then.
+  @Test func `the forms of hidden keys, and of keys still to come, are kept`() {
+    func key(_ number: Int) -> Key { Key("k\(number)") }
+    let forms = Dictionary(
+      uniqueKeysWithValues: (0..<2_048).map { (key($0), PropertyListValue.string("u")) })
+    let shownOrHidden = Set((0..<1_024).map(key))
+    #expect(DconfTypes.kept(forms, present: shownOrHidden, limit: 1_024) == forms)
+    let bounded = DconfTypes.kept(forms, present: shownOrHidden, limit: 1_023)
+    #expect(Set(bounded.keys) == shownOrHidden)
+    #expect(DconfTypes.kept(forms, present: Set(forms.keys), limit: 0) == forms)
+  }
+}
+
 @Suite("Importing dconf dumps")
 struct DconfImportTests: ImportReading {
   @Test func `a desktop's settings`() throws {

@@ -181,12 +181,28 @@ struct ImportTests: ImportReading {
   @Test(arguments: [
     #"{"k": {"$date": 1439514154000}}"#, #"{"k": [{"$date": 5}]}"#,
     #"{"k": {"$date": {"$numberLong": "1439514154000"}}}"#,
+    #"{"k": {"$date": 1439514154000.5}}"#, #"{"k": {"$date": 1.439514154e12}}"#,
   ])
-  func `a date as a whole number is refused, as programs differ in what it counts`(
+  func `a date as a number is refused, as programs differ in what it counts`(
     text: String
   ) throws {
     let file = try read(text)
     #expect(file.entries.isEmpty && file.skipped.map(\.key) == ["k"])
+  }
+}
+
+extension ImportTests {
+  @Test(arguments: [
+    #"{"a": {"b": [9007199254740993.0]}}"#, #"{"a": {"b": [12345678901234567890.5]}}"#,
+    "<plist><dict><key>a</key><dict><key>b</key><array>"
+      + "<real>0.1000000000000000055511151231257827</real></array></dict></dict></plist>",
+    "[/]\na=[{'b': [9007199254740993.0]}]",
+  ])
+  func `a number that a double would round is refused by its place`(text: String) throws {
+    let file = try read(text)
+    #expect(file.entries.isEmpty)
+    #expect(file.skipped.map(\.key) == ["a"])
+    #expect(file.skipped.first?.reason.contains("more digits than a double keeps") == true)
   }
 }
 

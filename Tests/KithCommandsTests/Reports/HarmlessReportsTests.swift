@@ -258,6 +258,53 @@ struct HarmlessReportsTests {
     return reports
   }
 
+  /// What `carrier check`, `add`, `password` and `remove` print of a carrier that another device noted.
+  @Test(arguments: ["folder", "webdav", "s3", "other"])
+  func `a carrier's location and credentials are harmless in every command`(
+    kind: String
+  ) async throws {
+    let hostile = Self.hostile
+    let cases: [(location: String, credentials: String?)] = [
+      (hostile, nil), ("https://x.invalid/\(hostile)", nil), ("https://x.invalid/bucket", hostile),
+      ("/x", hostile),
+    ]
+    for (location, text) in cases {
+      let settings = CarrierSettings(
+        kind: kind, location: location, credentials: text, isShared: true)
+      let key = Key(settings.id.description)
+      let shared = try #require(CarrierSettings.shared(in: [key: settings.value]).first)
+      // A folder is never the account's, and a trial would look at the disk.
+      let trial = kind == "folder" ? CarrierTrial() : await CarrierTrial.run(shared, in: "kith1/x")
+      Self.expectHarmless(trial.text(.plain), "carrier check")
+      Self.expectHarmless(trial.document(shared).text(), "carrier check --json")
+      let problem = Columns.sentence(trial.problem ?? "")
+      Self.expectHarmless(Columns.readable(problem, indent: ""), "carrier password")
+      for meant in [nil, "nothing", "x"] {
+        do throws(CommandFailure) {
+          _ = try [shared, shared].find(meant)
+        } catch {
+          let message = Columns.readable(error.message ?? "", indent: "")
+          Self.expectHarmless(message, "carrier remove")
+        }
+      }
+    }
+  }
+
+  @Test func `the summary of an import and the plan of a revocation are harmless`() {
+    var summary = ImportSummary(
+      format: .json, imported: 1,
+      refused: [.init(key: Self.hostile, code: "notAValue", reason: Self.hostile)],
+      warning: Self.hostile, isDryRun: false, seconds: 1)
+    summary.file = Self.hostile
+    Self.expectHarmless(summary.text(.plain), "import")
+    Self.expectHarmless(summary.document.text(), "import --json")
+    let device = NodeStatus.Device(id: Self.id(11), name: Self.hostile)
+    let plan = RevocationPlan(
+      device: device, staying: [device], going: [device], carriers: [Self.hostile])
+    for line in plan.lines + [plan.carrierNotice] { Self.expectHarmless(line, "devices revoke") }
+    Self.expectHarmless(plan.document.text(), "devices revoke --json")
+  }
+
   @Test func `a carrier of the account whose kind is no word is not used`() {
     func shared(_ kind: String) -> [CarrierSettings] {
       let settings = CarrierSettings(kind: kind, location: "https://x/", isShared: true)

@@ -59,13 +59,18 @@ struct ReportTests {
     cloud.problem = "The password is wrong."
     cloud.vanished = 1
     status.carriers = [nas, cloud]
-    let text = CarriersReport(status: status, nowMilliseconds: 1_000_000).text(.plain)
+    var report = CarriersReport(status: status, nowMilliseconds: 1_000_000)
+    let text = report.text(.plain)
     let lines = text.split(separator: "\n").map(String.init)
     #expect(lines.count == 3)
-    #expect(lines[1].contains("since 5 min ago") && lines[1].contains("12.0 KiB"))
+    #expect(lines[1].contains("since 5 min ago"))
     #expect(!text.contains("\u{1B}"))
     #expect(lines[2].contains("the account") && lines[2].contains("unknown"))
     #expect(lines[2].hasSuffix("The password is wrong; 1 object vanished"))
+    report.isLong = true
+    let long = report.text(.plain)
+    #expect(long.hasPrefix(text + "\n\nCARRIER"))
+    #expect(long.contains("12.0 KiB") && !long.contains("\u{1B}"))
     #expect(
       CarriersReport(status: .init(account: nil, device: nil), nowMilliseconds: 0).text(.plain)
         == "")
@@ -98,6 +103,51 @@ struct ReportTests {
     ]
     return status
   }()
+
+  /// With texts as long as they usually become; a long name has a line of its own.
+  @Test func `every table fits a terminal of 80 columns`() throws {
+    var status = Self.status
+    var nas = NodeStatus.Carrier(kind: "folder", location: "/mnt/nas/kith", isShared: true)
+    nas.listedMilliseconds = 1_000
+    nas.heldSinceMilliseconds = 1_000
+    (nas.objects, nas.bytes, nas.vanished, nas.missing) = (10_000, 1_047_552, 100, 100)
+    nas.problem = "The server at cloud.example.com does not answer, or not in time."
+    status.carriers = [nas, nas]
+    status.carriers[1].problem = nil
+    status.stores[0].usage = .init(bytes: 1_047_552, keys: 1_024, policy: .standard)
+    status.stores.append(
+      NodeStatus.Store(
+        identifier: StoreIdentifier("com.example.App")!,
+        usage: .init(bytes: 67_000_000, keys: 65_535, policy: .maximum)))
+    for number in 20..<50 as Range<UInt8> {
+      var device = NodeStatus.Device(id: Self.id(number), name: "host\(number)")
+      device.enroller = .creation
+      status.devices.append(device)
+    }
+    let now: UInt64 = 10_000_000_000
+    let store = StoresReport(status: status, showsEmpty: true)
+    let history = HistoryReport(
+      store: "s",
+      values: [
+        .init(
+          number: 123_456, transaction: 1, key: "org/gnome/desktop/interface/clock-format",
+          shown: try EncodedValue(.string(String(repeating: "x", count: 100))),
+          endedMilliseconds: 1_000_000, endedBy: Self.id(11))
+      ], status: status)
+    let entries = try EntriesReport(
+      store: "s", [(key: "theme", value: .string(String(repeating: "x", count: 100)))], prefix: "")
+    let carriers = CarriersReport(status: status, isLong: true, nowMilliseconds: now)
+    let devices = DevicesReport(status: status, isLong: true, nowMilliseconds: now)
+    let style = Style(isColoured: false, columns: 80)
+    for text in [
+      carriers.text(style), store.text(style), history.text(style), entries.table(style),
+      devices.text(style), AddressesReport(status: status, nowMilliseconds: now).text(style),
+    ] {
+      for line in text.split(separator: "\n") {
+        #expect(Columns.width(String(line)) <= 80, "\(line)")
+      }
+    }
+  }
 
   private static func report(_ now: UInt64 = 1_000_000) -> StatusReport {
     StatusReport(status: status, nowMilliseconds: now)

@@ -63,6 +63,13 @@ struct StatusCheckTests {
     #expect(text(late) == "ok: 1 of 2 connected")
     #expect(text(late, behind: Self.hour) == "problem: behind: c (since 3 h ago)")
     #expect(text(late, behind: 4 * Self.hour) == "ok: 1 of 2 connected")
+    // After a restart nothing is known of a device that is away, which is no problem.
+    late.devices[1].behindSinceMilliseconds = nil
+    late.devices[1].name = "c\u{1B}"
+    #expect(
+      text(late, behind: Self.hour)
+        == "ok: 1 of 2 connected; not known since the node started: c\\u{1b}")
+    #expect(text(late) == "ok: 1 of 2 connected")
     var full = status
     full.problems = [.init(name: "diskFull", message: "Full.", device: nil, path: "/d")]
     #expect(text(full) == "problem: /d: Full")

@@ -1,5 +1,7 @@
+import Foundation
 import Glibc
 import KithTerminal
+import KithTestSupport
 import Testing
 
 @testable import KithCommands
@@ -8,6 +10,17 @@ import Testing
   @Test func `a file of /proc is read to its end`() throws {
     // The kernel returns at most a page of it at once, and calls its size 0.
     #expect(try InputText.text(of: "/proc/self/maps").utf8.count > 8_192)
+  }
+
+  @Test(arguments: [
+    ("abc\r\n", "abc\r"), ("abc\n", "abc"), ("abc\n\n", "abc\n"), ("abc\r", "abc\r"), ("\n", ""),
+    ("", ""), ("e\u{301}\n", "e\u{301}"),
+  ])
+  func `only the final line feed is dropped`(_ content: String, _ text: String) throws {
+    let directory = try TestDirectory()
+    let path = directory.child("text")
+    try Data(content.utf8).write(to: URL(filePath: path))
+    #expect(try InputText.text(of: path).utf8.elementsEqual(text.utf8))
   }
 
   @Test(arguments: [

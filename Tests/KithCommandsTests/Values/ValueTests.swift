@@ -20,9 +20,10 @@ struct ValueJSONTests {
     (date(-0.0), #"{"$date":-0.0}"#), (date(.nan), #"{"$date":{"$double":"nan"}}"#),
     (date(1e300), #"{"$date":1e+300}"#),
     (date(-63_113_904_000), #"{"$date":"0001-01-01T00:00:00Z"}"#),
-    (date(-63_113_904_000.5), #"{"$date":-63113904000.5}"#),
+    (date(-63_113_904_000.5), #"{"$date":{"$double":"0xc22d63c37f010000"}}"#),
     (date(252_423_993_599.5), #"{"$date":"9999-12-31T23:59:59.5Z"}"#),
-    (date(252_423_993_600), #"{"$date":252423993600.0}"#),
+    (date(252_423_993_600), #"{"$date":{"$double":"0x424d62d23c800000"}}"#),
+    (date(1e14), #"{"$date":100000000000000.0}"#), (date(1e-5), #"{"$date":1e-05}"#),
     (date(-26_524_800), #"{"$date":"2000-02-29T00:00:00Z"}"#),
     (["$date": 1], #"{"$dictionary":{"$date":1}}"#), (["$date": 1, "b": 2], #"{"$date":1,"b":2}"#),
     ([[], [:], ["b": 1, "a": [2]]], #"[[],{},{"a":[2],"b":1}]"#),
@@ -74,6 +75,53 @@ struct ValueJSONTests {
     }
     #expect(ValueJSON.text("\u{9B}1m\u{202E}\u{7F}") == #""\u009b1m\u202e\u007f""#)
     #expect(ValueJSON.text("👨\u{200D}👩") == "\"👨\u{200D}👩\"")
+  }
+
+  /// Other programs mean milliseconds or seconds since 1970.
+  @Test(arguments: [
+    "1439514154000.5", "1.439514154e12", "1439514154000", "1439514154.5", "0.5", "0.0",
+    "-63113904000.5",
+  ])
+  func `a number that Kith would not write is no date`(seconds: String) {
+    let error = #expect(throws: NotAValue.self) {
+      try ValueJSON.value(#"[{"$date":"# + seconds + "}]")
+    }
+    #expect(error?.description.contains("[0]") == true)
+  }
+
+  @Test(arguments: [
+    ("9007199254740993.0", false), ("9007199254740992.0", true), ("12345678901234567890.5", false),
+    ("0.1000000000000000055511151231257827", false), ("0.1", true), ("0.10000000000000001", true),
+    ("0.1000000000000000055511151231257827021181583404541015625", true),
+    ("0.10000000000000002", true), ("0.30000000000000004", true), ("1.10e0", true),
+    ("99999999999999991611392.0", true), ("1e23", true), ("9.9999999999999992e22", true),
+    ("5e-324", true), ("4.9406564584124654e-324", true), ("6e-324", false),
+    ("1.7976931348623157e308", true), ("1.7976931348623158e308", false), ("0.000e5", true),
+    ("9007199254740992.5", false), ("2.5", true), ("123456.7890625", true),
+  ])
+  func `a number of which a double would lose digits is refused`(
+    text: String, isKept: Bool
+  ) throws {
+    let double = try #require(Double(text))
+    #expect(double.keeps(text) == isKept)
+    #expect(double.keeps("-" + text) == isKept)
+    let value = try? ValueJSON.value(text)
+    #expect(value == (isKept ? .double(double) : nil))
+  }
+
+  @Test func `all that other programs print of a double is kept`() {
+    let seed = testSeed("printed doubles")
+    var state = seed
+    for _ in 0..<500 {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      let double = Double(bitPattern: state)
+      guard double.isFinite else { continue }
+      for text in [
+        double.description, String(format: "%.17g", double), String(format: "%.16e", double),
+      ] {
+        #expect(double.keeps(text), "seed \(seed): \(text)")
+      }
+    }
   }
 
   @Test func `other programs' JSON`() throws {
@@ -152,7 +200,9 @@ struct ValueTextTests {
     #expect(try ValueText.parse("0x00ff", as: .data) == .data(Data([0, 255])))
     #expect(try ValueText.parse("AP8=", as: .data) == .data(Data([0, 255])))
     let day = PropertyListValue.date(Date(timeIntervalSinceReferenceDate: 816_944_400.5))
-    #expect(try ValueText.parse("2026-11-21T10:00:00.5+01:00", as: .date) == day)
+    for offset in ["+01:00", "+0100", "+01"] {
+      #expect(try ValueText.parse("2026-11-21T10:00:00.5" + offset, as: .date) == day)
+    }
     #expect(try ValueText.parse("<plist><true/></plist>", as: .plist) == true)
   }
 
@@ -160,6 +210,7 @@ struct ValueTextTests {
     (ValueType.bool, "maybe"), (.integer, "1.5"), (.double, "0x1"), (.double, "1e999"),
     (.date, "2026-02-30"), (.date, "1900-02-29"), (.date, "2026-13-01"), (.date, "2026-00-01"),
     (.date, "0000-01-01"), (.date, "2026-01-01T24:00"), (.date, "tomorrow"), (.data, "0x0"),
+    (.date, "2026-01-01T10:00+01:"), (.date, "2026-01-01T10:00+1"),
     (.data, "???"), (.data, "===="), (.data, "AB=="), (.data, "AAEC="), (.double, "1e-400"),
     (.double, "0xAp-2000"), (.double, "nan(1)"),
     (.json, "{"),

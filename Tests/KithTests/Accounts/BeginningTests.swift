@@ -55,6 +55,18 @@ struct BeginningTests {
     return (directory, accounts, obstacle)
   }
 
+  /// A backup may have left both out. The directory looked empty, and a write made new local stores.
+  @Test func `a device without its secrets, of which no list is left, is named`() throws {
+    let directory = try TestDirectory()
+    let device = directory.path + "/accounts/00ff"
+    try FileManager.default.createDirectory(atPath: device, withIntermediateDirectories: true)
+    try Data([1]).write(to: URL(filePath: device + "/kith.sqlite"))
+    let error = #expect(throws: KithError.self) { try open(directory) }
+    #expect(error?.code == .damaged)
+    #expect(error?.path?.hasPrefix(device) == true, "\(error as Any)")
+    #expect(!FileManager.default.fileExists(atPath: directory.path + "/local"))
+  }
+
   /// Nothing takes a device out again that an account has taken in.
   @Test func `a device that cannot be noted does not ask to join an account`() async throws {
     let (directory, accounts, _) = try await signedOutAndUnableToNote()

@@ -397,6 +397,44 @@ struct CarrierTests {
     try node.close()
   }
 
+  /// Otherwise a turn would get more bytes than it counts.
+  @Test func `an object that is larger than it was listed is got once its size is listed`()
+    async throws
+  {
+    let pair = try await Pair()
+    try await pair.on("0") { _, store in
+      try await store.commit { $0.set("dark", forKey: "theme") }
+      _ = try await store.waitUntilSynced(timeout: .seconds(30))
+    }
+    pair.storage.state.withLock { ($0.listedBytes, $0.limits) = (100, []) }
+    try await pair.on("second") { _, store in
+      try await eventually("a get") { pair.storage.state.withLock { !$0.limits.isEmpty } }
+      #expect(pair.storage.state.withLock { $0.limits.allSatisfy { $0 == 100 } })
+      #expect(store.value(forKey: "theme") == nil)
+      pair.storage.state.withLock { $0.listedBytes = nil }
+      _ = try await store.waitUntilSynced(timeout: .seconds(30))
+      try await eventually("the write") { store.value(forKey: "theme") == "dark" }
+    }
+  }
+
+  @Test func `a carrier above the limit is named with the way to make room`() async throws {
+    let nodes = try await Nodes()
+    let node = nodes.first
+    for number in 0..<30 {
+      try await node.keepCarrier(
+        CarrierSettings(kind: "test", location: "/\(number)", isShared: number > 0))
+    }
+    let carriers = node.status.carriers
+    #expect(carriers.count == Limits.carriers + CarrierList.mostUnusedShown)
+    #expect(carriers.first?.location == "/0", "the device's own comes first")
+    #expect(carriers.prefix(Limits.carriers).allSatisfy { $0.problem == nil })
+    for carrier in carriers.dropFirst(Limits.carriers) {
+      #expect(carrier.problem?.contains("30 are known here") == true)
+      #expect(carrier.problem?.contains("kith carrier remove") == true)
+    }
+    try node.close()
+  }
+
   @Test func `only a carrier under its own name counts`() {
     let settings = CarrierSettings(kind: "s3", location: "https://s3.example.com/b", isShared: true)
     let value = settings.value
@@ -424,6 +462,10 @@ final class SharedStorage: CarrierStorage {
     var holdsPuts = false
     var heldPuts = 0
     var cancelledPuts = 0
+    /// The size that listings say of each object; nil: its own.
+    var listedBytes: Int?
+    /// Of all gets.
+    var limits: [Int] = []
   }
 
   let state = Mutex(State())
@@ -470,15 +512,21 @@ final class SharedStorage: CarrierStorage {
   }
 
   func list(_ place: String, limit: Int) async throws(CarrierFailure) -> [CarrierObject] {
-    try perform("list", place) { objects in
-      objects.map { CarrierObject(name: $0.key, bytes: $0.value.count) }
+    let bytes = state.withLock { $0.listedBytes }
+    return try perform("list", place) { objects in
+      objects.map { CarrierObject(name: $0.key, bytes: bytes ?? $0.value.count) }
     }
   }
 
   func get(
     _ name: String, from place: String, limit: Int
   ) async throws(CarrierFailure) -> [UInt8]? {
-    try perform("get", place) { $0[name] }
+    state.withLock { $0.limits.append(limit) }
+    let bytes = try perform("get", place) { $0[name] }
+    guard bytes?.count ?? 0 <= limit else {
+      throw CarrierFailure(.tooMuch, "The object is larger than was asked for.")
+    }
+    return bytes
   }
 
   func put(_ bytes: [UInt8], as name: String, in place: String) async throws(CarrierFailure) {

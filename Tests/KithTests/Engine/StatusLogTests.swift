@@ -174,6 +174,22 @@ struct StatusLogTests {
     #expect(others == [true, false, true])
   }
 
+  @Test func `each address that a person named is told, and a device's addresses share a limit`() {
+    var status = Self.alone
+    status.addresses = (1...6).map { number in
+      var address = NodeStatus.Address(address: "h\(number).invalid:4114", source: .named)
+      (address.outcome, address.reason) = (.unknownHost, "none")
+      return address
+    }
+    var log = StatusLog()
+    var rateLimit = LogRateLimit<LogLine.Subject>()
+    let named = log.lines(status, at: 0).map { rateLimit.permit($0.subject, at: 0) }
+    #expect(named == Array(repeating: true, count: 6))
+    let told = (1...6).map { LogLine(.unreached, device: Self.desktop, ["address": "\($0)"]) }
+    let permitted = told.map { rateLimit.permit($0.subject, at: 0) }
+    #expect(permitted == [true, true, true, true, false, false])
+  }
+
   @Test func `a rateLimit forgets subjects whose time is over`() {
     var rateLimit = LogRateLimit<Int>()
     for subject in 0..<1_000 { _ = rateLimit.permit(subject, at: 1) }
