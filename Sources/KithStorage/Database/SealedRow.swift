@@ -32,6 +32,8 @@ struct FoundRow {
 final class RowSeal: Sendable {
   /// Of the stamp before a key, in bytes.
   private static let stampBytes = 16
+  /// More than any key has: decoding a key copies the bytes that it is given.
+  private static let mostKeyBytes = 512
   /// Opening a row takes as long as opening so many bytes more.
   private static let rowCostBytes = 1 << 10
   /// Less work is done sooner than a thread starts.
@@ -62,12 +64,14 @@ final class RowSeal: Sendable {
       let number = UInt64(row: plaintext.prefix(8)),
       let clock = UInt64(row: plaintext.dropFirst(8).prefix(8)).map(HybridTime.init(rawValue:))
     else { return nil }
-    let keyed = plaintext[Self.stampBytes...]
-    var rest = keyed
+    let keyed = plaintext.dropFirst(Self.stampBytes)
+    let head = keyed.prefix(Self.mostKeyBytes)
+    var rest = head
     guard let key = RowKey(removingFrom: &rest) else { return nil }
+    let keyBytes = head.dropLast(rest.count)
     return SealedRow(
       stamp: SealedRow.Stamp(number: number, clock: clock), key: key,
-      name: Blake2b.digest128(keyed.dropLast(rest.count)), bytes: rest)
+      name: Blake2b.digest128(keyBytes), bytes: keyed.dropFirst(keyBytes.count))
   }
 
   /// The bytes of a row, from its first copy that opens and has its key.
