@@ -242,6 +242,34 @@ import Testing
         == StoredChangeSet(header: [1], signature: [1], entries: [1: [2]]))
   }
 
+  /// They are opened in batches, on several threads.
+  @Test func ofManyRowsOnlyTheDamagedOneIsLeftOut() throws {
+    let directory = try TestDirectory()
+    let device = try begin(directory)
+    let reference = ChangeSetReference(
+      device: DeviceID { $0[0] = 7 }, incarnation: Incarnation(rawValue: 1), sequence: 1,
+      digest: Blake2b.digest256([1]))
+    var entries: [UInt32: [UInt8]] = [:]
+    for index in 0..<1_500 as Range<UInt32> {
+      entries[index] = [UInt8](repeating: UInt8(index % 251), count: 600)
+    }
+    var mutations: [Mutation] = [
+      .put(.store(store, .changeSet(reference)), StoredChangeSet(header: [1], signature: [1]).row)
+    ]
+    for (index, bytes) in entries.sorted(by: { $0.key < $1.key }) {
+      mutations.append(.put(.store(store, .entry(reference, index)), bytes))
+    }
+    try device.storage.commit(mutations)
+    #expect(try device.storage.load().stores[store]?.changeSets[reference]?.entries == entries)
+    // Row 1 is the header.
+    try device.storage.execute("UPDATE shared SET sealed = x'00' WHERE id = 702")
+    entries[700] = nil
+    let outline = try device.storage.outline()
+    #expect(outline.damage == StorageDamage(rows: 1, loss: StoreLoss(rows: 1)))
+    #expect(
+      try device.storage.load(outline).stores[store]?.changeSets[reference]?.entries == entries)
+  }
+
   /// The newest row is lost, and the clock was set back before.
   @Test func aLostClockGoesOnBehindAllOthers() throws {
     let directory = try TestDirectory()

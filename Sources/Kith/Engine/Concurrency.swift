@@ -1,39 +1,12 @@
 package import Dispatch
-internal import Glibc
-internal import Synchronization
+internal import KithStorage
 
 enum BlockingThread {
-  private final class Work {
-    let body: () -> Void
-
-    init(_ body: @escaping () -> Void) {
-      self.body = body
-    }
-  }
-
   /// How often it is tried again to start a thread.
   private static let retryInterval = Duration.milliseconds(50)
 
-  /// Starts a thread. Returns false if the system has none left, such as above the `TasksMax` of a
-  /// systemd unit.
-  static func start(_ body: @escaping @Sendable () -> Void) -> Bool {
-    let work = Unmanaged.passRetained(Work(body))
-    var thread = pthread_t()
-    let result = pthread_create(
-      &thread, nil,
-      { argument in
-        guard let argument else { return nil }
-        let work = Unmanaged<Work>.fromOpaque(argument).takeRetainedValue()
-        work.body()
-        return nil
-      }, work.toOpaque())
-    guard result == 0 else {
-      work.release()
-      return false
-    }
-    pthread_detach(thread)
-    return true
-  }
+  /// Starts a thread. Returns false if the system has none left.
+  static func start(_ body: @escaping @Sendable () -> Void) -> Bool { HelperThreads.start(body) }
 
   /// Starts a thread as soon as the system has one.
   static func begin(
@@ -48,41 +21,9 @@ enum BlockingThread {
 }
 
 extension BlockingThread {
-  /// Threads of ``perform(_:_:)`` that run beside its callers', in all.
-  private static let helperLimit = max(0, min(sysconf(Int32(_SC_NPROCESSORS_ONLN)) - 1, 7))
-  private static let helpers = Mutex(0)
-
-  private final class Indices: Sendable {
-    private let next = Atomic(0)
-    private let count: Int
-
-    init(count: Int) { self.count = count }
-
-    func take() -> Int? {
-      let index = next.wrappingAdd(1, ordering: .relaxed).oldValue
-      return index < count ? index : nil
-    }
-  }
-
-  /// Calls the body with every index below a count, and returns after all calls. Free processors help:
-  /// a helper lives as long as the work, and its start takes less time than two signature checks.
+  /// Calls the body with every index below a count, on all free processors, and returns after all calls.
   static func perform(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
-    let indices = Indices(count: count)
-    let wanted = helpers.withLock { busy in
-      let wanted = max(0, min(count - 1, helperLimit - busy))
-      busy += wanted
-      return wanted
-    }
-    defer { helpers.withLock { $0 -= wanted } }
-    let ended = DispatchSemaphore(value: 0)
-    let begun = (0..<wanted).count { _ in
-      start {
-        while let index = indices.take() { body(index) }
-        ended.signal()
-      }
-    }
-    while let index = indices.take() { body(index) }
-    for _ in 0..<begun { ended.wait() }
+    HelperThreads.perform(count, body)
   }
 }
 

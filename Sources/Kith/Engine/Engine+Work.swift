@@ -19,15 +19,26 @@ extension Engine {
 
   /// Makes accepted writes durable, sends and keeps the time until ``stopWriter()``, on its own
   /// thread, because fsync blocks and Swift's shared threads must not.
+  ///
+  /// Gives the memory that loading took back to the system, once nothing is left to do: that takes
+  /// milliseconds, and neither the first read nor the first write waits for it.
   func runWriter() async {
     await BlockingThread.run {
+      var isMemoryOwed = true
       while let milliseconds = self.work(isWriter: true, ticks: true) {
-        if milliseconds > 0 {
-          _ = self.wakeup.wait(timeout: .now() + .milliseconds(Int(min(milliseconds, 60_000))))
+        guard milliseconds > 0 else { continue }
+        let limit = min(milliseconds, isMemoryOwed ? Self.quietMilliseconds : 60_000)
+        let result = self.wakeup.wait(timeout: .now() + .milliseconds(Int(limit)))
+        if isMemoryOwed, result == .timedOut {
+          Self.giveMemoryBack()
+          isMemoryOwed = false
         }
       }
     }
   }
+
+  /// If nothing wakes the writer for so long, the start is over.
+  private static let quietMilliseconds: UInt64 = 250
 
   /// Takes the lock once before the first piece of work, and once after each. Returns how long the
   /// writer may sleep; nil: the node does not run any more.

@@ -49,7 +49,6 @@ final class Engine: Sendable {
     self.logger = logger
     let replica = try KithError.mapping(Engine.replica(account, keys, process, storage))
     state = FairLock(EngineState(replica: replica))
-    Self.giveMemoryBack()
     input(.start(isCopy: storage.isCopy, boot: boot))
   }
 

@@ -86,9 +86,9 @@ enum DeviceStorage {
 
   /// Loads a device's storage. A damaged store covers nothing; its vector counts as lost.
   static func load(_ device: OpenDevice) throws(KithError) -> Snapshot {
-    let damage = try KithError.mapping(device.storage.outline()).damage
-    var snapshot = try KithError.mapping(device.storage.load())
-    guard damage.loss != nil else { return snapshot }
+    let outline = try KithError.mapping(device.storage.outline())
+    var snapshot = try KithError.mapping(device.storage.load(outline))
+    guard outline.damage.loss != nil else { return snapshot }
     for (store, stored) in snapshot.stores {
       snapshot.stores[store]?.lost.merge(stored.vector, uniquingKeysWith: max)
       snapshot.stores[store]?.vector = [:]

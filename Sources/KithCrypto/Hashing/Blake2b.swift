@@ -35,6 +35,15 @@ package enum Blake2b {
     }
   }
 
+  package static func digest128(_ bytes: ArraySlice<UInt8>) -> Digest128 {
+    bytes.withUnsafeBytes { bytes in
+      Digest128 {
+        _ = crypto_generichash(
+          $0.bytePointer, $0.count, bytes.bytePointer, UInt64(bytes.count), nil, 0)
+      }
+    }
+  }
+
   /// Without the key, the digest reveals nothing.
   package static func keyed128<Key: SecretKey & ~Copyable>(
     _ message: [UInt8], key: borrowing Key

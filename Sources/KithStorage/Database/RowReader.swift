@@ -1,5 +1,4 @@
 import KithCore
-import KithCrypto
 
 /// Reads all committed rows; of change sets it keeps the names.
 ///
@@ -17,7 +16,7 @@ struct RowReader {
 
   /// `lacksCommits`: the write-ahead log lost some.
   init(
-    _ statements: Statements, path: String, seal: borrowing RowSeal, lacksCommits: Bool
+    _ statements: Statements, path: String, seal: RowSeal, lacksCommits: Bool
   ) throws(StorageError) {
     self.statements = statements
     self.path = path
@@ -27,10 +26,13 @@ struct RowReader {
     }
     try readVital(seal)
     for table in [RowTable.own, .shared, .spare] {
+      var batch = RowBatch()
       try statements.readAll(of: table) { (id, sealed) throws(StorageError) in
         try note(id, in: table)
-        guard let row = seal.open(sealed), add(row, id) else { return try leaveOut(id, table) }
+        batch.append(id, sealed)
+        if batch.isFull { try add(batch.takeAll(), of: table, seal) }
       }
+      try add(batch.takeAll(), of: table, seal)
     }
     if lacksCommits { noteLoss(rows: 0) }
     // The newest row may be damaged.
@@ -44,7 +46,7 @@ struct RowReader {
 
   /// Reads the vital rows from the table or its copy, whichever has a row that opens, and writes it
   /// into the other. If the disk refuses, the next opening does it.
-  private mutating func readVital(_ seal: borrowing RowSeal) throws(StorageError) {
+  private mutating func readVital(_ seal: RowSeal) throws(StorageError) {
     var sealed: [RowTable: [Int64: [UInt8]]] = [.vital: [:], .vitalCopy: [:]]
     for table in [RowTable.vital, .vitalCopy] {
       try statements.readAll(of: table) { (id, bytes) throws(StorageError) in
@@ -75,6 +77,17 @@ struct RowReader {
     if let damaged { throw damagedRow(damaged, .vital) }
   }
 
+  private mutating func add(
+    _ batch: RowBatch, of table: RowTable, _ seal: RowSeal
+  ) throws(StorageError) {
+    for (id, row) in zip(batch.ids, seal.open(all: batch.rows)) {
+      guard let row, add(row, id) else {
+        try leaveOut(id, table)
+        continue
+      }
+    }
+  }
+
   private mutating func note(_ id: Int64, in table: RowTable) throws(StorageError) {
     // Rows are numbered from 1. A damaged number would be followed by new ones.
     guard (1..<1 << 48).contains(id) else { throw damagedRow(id, table) }
@@ -103,9 +116,8 @@ struct RowReader {
   /// Returns false if the key has a row already.
   private mutating func add(_ row: SealedRow, _ id: Int64) -> Bool {
     hasOpened = true
-    let name = Blake2b.digest128(row.key.bytes)
-    guard index.ids[name] == nil else { return false }
-    index.ids[name] = id
+    guard index.ids[row.name] == nil else { return false }
+    index.ids[row.name] = id
     latestClock = max(latestClock, row.stamp.clock)
     if row.stamp.number >= index.stamp.number { index.stamp = row.stamp }
     switch row.key {
@@ -114,8 +126,31 @@ struct RowReader {
       changeSets[store, default: [:]][reference, default: []] += []
     case .store(let store, .entry(let reference, let index)):
       changeSets[store, default: [:]][reference, default: []].append(index)
-    default: snapshot[row.key] = row.bytes
+    default: snapshot[row.key] = Array(row.bytes)
     }
     return true
+  }
+}
+
+/// Sealed rows that are opened together, as many as keep two processors busy for a millisecond.
+private struct RowBatch {
+  private static let mostRows = 512
+  private static let mostBytes = 512 << 10
+
+  private(set) var ids: [Int64] = []
+  private(set) var rows: [[UInt8]] = []
+  private var bytes = 0
+
+  var isFull: Bool { rows.count >= Self.mostRows || bytes >= Self.mostBytes }
+
+  mutating func append(_ id: Int64, _ sealed: [UInt8]) {
+    ids.append(id)
+    rows.append(sealed)
+    bytes += sealed.count
+  }
+
+  mutating func takeAll() -> Self {
+    defer { self = Self() }
+    return self
   }
 }

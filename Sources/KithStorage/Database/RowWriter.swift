@@ -12,8 +12,6 @@ struct RowIndex {
   /// The rows that do not open.
   var damaged: [RowTable: [Int64]] = [:]
 
-  subscript(key: RowKey) -> Int64? { ids[Blake2b.digest128(key.bytes)] }
-
   /// Takes the next row id at the end of a table.
   mutating func nextID(in table: RowTable) -> Int64 {
     last[table, default: 0] += 1
@@ -48,7 +46,7 @@ struct RowWriter {
     self.index = index
   }
 
-  mutating func write(_ mutations: [Mutation], seal: borrowing RowSeal) throws(StorageError) {
+  mutating func write(_ mutations: [Mutation], seal: RowSeal) throws(StorageError) {
     var changes = mutations.map(Change.init)
     var last: [Digest128: Int] = [:]
     for (position, change) in changes.enumerated() { last[change.name] = position }

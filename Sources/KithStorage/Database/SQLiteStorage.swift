@@ -15,6 +15,7 @@ package final class SQLiteStorage: ReplicaStorage {
   package let path: String
 
   private let opener = Opener()
+  private let seal: RowSeal
 
   /// Nil once it is closed. Locked while the disk answers.
   private let database: Mutex<OpenDatabase?>
@@ -25,6 +26,8 @@ package final class SQLiteStorage: ReplicaStorage {
     path: String, key: consuming StorageKey, lock: DirectoryLock, isNew: Bool
   ) throws(StorageError) {
     self.path = path
+    let seal = RowSeal(key: key)
+    self.seal = seal
     guard isNew || Files.exists(path) else { throw .damaged(path, "the database is missing") }
     let (identity, size) = try FileIdentity.read(path)
     // SQLite takes an empty file for a new database.
@@ -37,8 +40,7 @@ package final class SQLiteStorage: ReplicaStorage {
       }
     }
     let lacksCommits = WriteAheadLog(path + "-wal")?.isDamaged ?? false
-    let database = OpenDatabase(
-      try Schema.open(path), RowSeal(key: key), lacksCommits: lacksCommits)
+    let database = OpenDatabase(try Schema.open(path), seal, lacksCommits: lacksCommits)
     try Schema.prepare(database.statements, isNew: isNew)
     if isNew { database.index = RowIndex() } else { try database.read() }
     let origin = OriginGuard(
@@ -57,10 +59,11 @@ package final class SQLiteStorage: ReplicaStorage {
   /// change the copy alone.
   init(copying path: String, key: consuming StorageKey) throws(StorageError) {
     self.path = path
+    let seal = RowSeal(key: key)
+    self.seal = seal
     guard Files.exists(path) else { throw .damaged(path, "the database is missing") }
     let lacksCommits = WriteAheadLog(path + "-wal")?.isDamaged ?? false
-    let database = OpenDatabase(
-      try Schema.openCopy(of: path), RowSeal(key: key), lacksCommits: lacksCommits)
+    let database = OpenDatabase(try Schema.openCopy(of: path), seal, lacksCommits: lacksCommits)
     try Schema.prepare(database.statements, isNew: false)
     try database.read()
     self.database = Mutex(database)
@@ -72,7 +75,7 @@ package final class SQLiteStorage: ReplicaStorage {
 
   /// Loads all that was committed, change sets by name. Checks the structure and every row.
   ///
-  /// - Complexity: O(*n*) in the stored bytes; one box at a time is in memory.
+  /// - Complexity: O(*n*) in the stored bytes; some 512 KiB of boxes at a time are in memory.
   package func outline() throws(StorageError) -> StorageOutline {
     try withDatabase { (database) throws(StorageError) in
       if let outline = database.outline.take() { return outline }
@@ -82,12 +85,33 @@ package final class SQLiteStorage: ReplicaStorage {
     }
   }
 
+  /// Loads all that was committed, as ``outline()`` read it.
+  ///
+  /// - Complexity: O(*n*) in the bytes of change sets.
+  package func load(_ outline: StorageOutline) throws(StorageError) -> Snapshot {
+    var snapshot = outline.snapshot
+    for (store, changeSets) in outline.changeSets {
+      for (reference, indices) in changeSets {
+        let keys = reference.keys(indices, in: store)
+        for (key, row) in zip(keys, try rows(keys)) { snapshot[key] = row }
+      }
+    }
+    return snapshot
+  }
+
+  /// Opens the rows while other threads may use the database.
+  ///
   /// - Complexity: O(*n*) in their bytes.
   package func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?] {
-    try withDatabase { (database) throws(StorageError) in
+    let found = try withDatabase { (database) throws(StorageError) -> [FoundRow?] in
       if database.index == nil { try database.read() }
-      return try keys.map { (key) throws(StorageError) in try database.row(key) }
+      return try keys.map { (key) throws(StorageError) in try database.find(key) }
     }
+    let rows = seal.open(all: found)
+    for (position, row) in found.enumerated() where rows[position] == nil {
+      if let row { throw .damagedRow(path, row.id, keys[position].table) }
+    }
+    return rows
   }
 
   package func records() throws(StorageError) -> [[UInt8]] {
@@ -205,7 +229,7 @@ private final class OpenDatabase {
   /// A damaged write-ahead log lost commits, which was not noted yet.
   var lacksCommits: Bool
 
-  init(_ connection: Connection, _ seal: consuming RowSeal, lacksCommits: Bool) {
+  init(_ connection: Connection, _ seal: RowSeal, lacksCommits: Bool) {
     statements = Statements(connection)
     self.seal = seal
     self.lacksCommits = lacksCommits
@@ -219,22 +243,28 @@ private final class OpenDatabase {
   }
 
   func row(_ key: RowKey) throws(StorageError) -> [UInt8]? {
-    guard let id = index?[key] else { return nil }
+    guard let found = try find(key) else { return nil }
+    guard let row = seal.open(found) else { throw .damagedRow(path, found.id, key.table) }
+    return row
+  }
+
+  func find(_ key: RowKey) throws(StorageError) -> FoundRow? {
+    let bytes = key.bytes
+    guard let id = index?.ids[Blake2b.digest128(bytes)] else { return nil }
+    var copies: [[UInt8]] = []
     for table in RowTable.allCases where table.original == key.table {
-      if let sealed = try statements.sealed(id, in: table), let row = seal.open(sealed),
-        row.key == key
-      {
-        return row.bytes
-      }
+      if let sealed = try statements.sealed(id, in: table) { copies.append(sealed) }
     }
-    throw .damaged(path, "row \(id) of table \(key.table.name) is damaged")
+    return FoundRow(id: id, key: bytes, copies: copies)
   }
 
   func records() throws(StorageError) -> [[UInt8]] {
     var records: [RowKey: [UInt8]] = [:]
     for table in [RowTable.vital, .vitalCopy] {
       try statements.readAll(of: table) { _, sealed in
-        if let row = seal.open(sealed), case .record = row.key { records[row.key] = row.bytes }
+        if let row = seal.open(sealed), case .record = row.key {
+          records[row.key] = Array(row.bytes)
+        }
       }
     }
     return Array(records.values)
@@ -254,5 +284,11 @@ private final class OpenDatabase {
       try writer.write(mutations, seal: seal)
     }
     index = writer.index
+  }
+}
+
+extension StorageError {
+  fileprivate static func damagedRow(_ path: String, _ id: Int64, _ table: RowTable) -> Self {
+    .damaged(path, "row \(id) of table \(table.name) is damaged")
   }
 }

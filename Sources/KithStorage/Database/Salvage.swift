@@ -20,7 +20,7 @@ struct Salvage {
   /// Reads the files of a closed database.
   ///
   /// - Throws: `damaged` if it is another device's.
-  init(_ path: String, of device: DeviceID, seal: borrowing RowSeal) throws(StorageError) {
+  init(_ path: String, of device: DeviceID, seal: RowSeal) throws(StorageError) {
     self.device = device
     let pages = DatabasePages(try DatabaseImage(path), roots: try Schema.roots())
     for found in pages.rows {
@@ -36,7 +36,7 @@ struct Salvage {
     hasAllShared =
       hasVital && isWhole(.shared, in: pages)
       && WriteAheadLog(path + "-wal")?.isDamaged != true
-    for row in rows.values { snapshot[row.key] = row.bytes }
+    for row in rows.values { snapshot[row.key] = Array(row.bytes) }
     let stamps = rows.values.lazy.map(\.stamp)
     // The newest row may be missing.
     let hasAll = hasAllOwn && hasAllShared && isWhole(.spare, in: pages)

@@ -2,7 +2,7 @@
 import unittest
 import xml.etree.ElementTree
 
-from . import plot, report
+from . import plot, program, report
 
 
 def result(name, durability, **figures):
@@ -49,6 +49,15 @@ class ReportTests(unittest.TestCase):
         self.assertIn("10,012 | **0.70** |", rows[2])
         self.assertIn("**2,000** | - |", rows[4])
 
+    def test_what_is_shown_alike_is_one_cell_and_equally_bold(self):
+        both = [result("R", durability, setToSeenMilliseconds=value)
+                for durability, value in (("no fsync", 0.171), ("fsync", 0.4))]
+        other = result("N", "fsync", setToSeenMilliseconds=0.174)
+        rows = report.readme(document(*both, other)).splitlines()
+        self.assertEqual(rows[0], "|  | R, no fsync / fsync | N, fsync |")
+        self.assertEqual(rows[2], "| set → seen, ms | **0.17** / 0.40 | **0.17** |")
+        self.assertEqual(rows[6], "| private memory, MiB | **8.0** | **8.0** |")
+
     def test_markdown_has_a_cell_for_each_head(self):
         lines = report.markdown(document(self.slow, self.quick), "pictures").splitlines()
         self.assertEqual({line.count("|") for line in lines if line.startswith("|")}, {10})
@@ -59,6 +68,13 @@ class ReportTests(unittest.TestCase):
         dots = {name: len(xml.etree.ElementTree.fromstring(text).findall("{*}circle"))
                 for name, text in made.items()}
         self.assertEqual(dots, {"peers-set-to-seen.svg": 2, "peers-catch-up.svg": 1})
+
+    def test_a_missed_goal_is_shown_beside_its_budget(self):
+        figures = [program.Figure("version", "kith --version", 0.0112, "seconds"),
+                   program.Figure("get", "kith get", 0.024, "seconds", 0.012)]
+        self.assertEqual(program.table(figures).splitlines()[1:], [
+            "kith --version   11.2 ms", "kith get           24 ms  ≤ 12 ms  miss"])
+        self.assertFalse(program.document(figures, False)["ok"])
 
 
 if __name__ == "__main__":

@@ -46,8 +46,8 @@ struct BenchCommand: AsyncParsableCommand {
     let report = try await BenchRun(isQuick: quick) { console.talk("measuring: \($0)") }.report()
     try console.data(json ? report.document.text() : report.text(.output))
     guard report.isKept else {
-      let missed = report.figures.filter { !$0.isKept }.map(\.name).joined(separator: ", ")
-      throw CommandFailure(.failure, "over budget: \(missed)")
+      let missed = report.figures.filter { $0.isRequired && !$0.isKept }.map(\.name)
+      throw CommandFailure(.failure, "over budget: \(missed.joined(separator: ", "))")
     }
   }
 }

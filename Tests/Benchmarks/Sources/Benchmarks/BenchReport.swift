@@ -24,6 +24,8 @@ struct BenchReport: Equatable, Sendable {
     var unit: Unit
     /// Yardsticks have none.
     var budget: Budget?
+    /// Whether a missed budget fails the bench; others are goals.
+    var isRequired = true
 
     var isKept: Bool {
       switch budget {
@@ -37,13 +39,16 @@ struct BenchReport: Equatable, Sendable {
   var figures: [Figure] = []
   var isQuick: Bool
 
-  var isKept: Bool { figures.allSatisfy(\.isKept) }
+  /// Whether every required budget is kept.
+  var isKept: Bool { figures.allSatisfy { $0.isKept || !$0.isRequired } }
 
   mutating func add(
     _ name: String, _ title: String, _ value: Double, _ unit: Figure.Unit,
-    _ budget: Figure.Budget? = nil
+    _ budget: Figure.Budget? = nil, isRequired: Bool = true
   ) {
-    figures.append(Figure(name: name, title: title, value: value, unit: unit, budget: budget))
+    figures.append(
+      Figure(
+        name: name, title: title, value: value, unit: unit, budget: budget, isRequired: isRequired))
   }
 
   func text(_ style: Style) -> String {
@@ -67,6 +72,7 @@ struct BenchReport: Equatable, Sendable {
             "budget": figure.budgetDocument,
             "name": .string(figure.name),
             "ok": figure.budget == nil ? nil : .bool(figure.isKept),
+            "required": figure.budget == nil ? nil : .bool(figure.isRequired),
             "title": .string(figure.title),
             "unit": .string(figure.unit.rawValue),
             "value": .double(figure.value, places: figure.unit == .seconds ? 9 : 3),

@@ -25,6 +25,7 @@ struct BenchRun {
     try await caughtUp(root, &report)
     try admitted(&report)
     try await remembered(root, &report)
+    try await started(root.appending(path: "stores"), &report)
     return report
   }
 
@@ -117,6 +118,15 @@ struct BenchRun {
       "memory", "private memory of a node, full store", Double(memory.anonymous), .bytes,
       .atMost(8 * 1_048_576))
     report.add("memoryResident", "  with mapped files (code)", Double(memory.resident), .bytes)
+  }
+
+  private func started(_ directory: URL, _ report: inout BenchReport) async throws {
+    let stores = isQuick ? 16 : 256
+    progress("start with \(stores) stores of 1 MiB")
+    let seconds = try await CurvesRun.started(stores: stores, by: .oneChangeSet, in: directory)
+    report.add(
+      "start", "start with \(stores) stores of 1 MiB, first read", seconds, .seconds, .atMost(1),
+      isRequired: false)
   }
 
   private func admitted(_ report: inout BenchReport) throws {

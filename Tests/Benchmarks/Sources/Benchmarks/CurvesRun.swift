@@ -16,6 +16,15 @@ struct CurvesRun {
 
   private static let rounds = 60
 
+  /// How the values of a device's stores were written.
+  enum Filling {
+    /// Without a peer, so that nothing is signed.
+    case drafts
+    /// Published to a peer: all values of a store in one change set, or each in its own.
+    case oneChangeSet
+    case manyChangeSets
+  }
+
   /// Throws if one of the names is no curve's.
   func curves(only names: [String]?) async throws -> [Curve] {
     let all: [(Curve, [Int], (Int, URL) async throws -> Double)] = [
@@ -44,8 +53,16 @@ struct CurvesRun {
         [1, 16, 256, 1_024], { try await caughtUp(missed: $0, in: $1) }
       ),
       (
-        curve("start", "open to first read", "stores of 1 MiB", "O(n)"),
-        [1, 16, 64, 256], { try await started(stores: $0, in: $1) }
+        curve("start", "open to first read, one change set each", "stores of 1 MiB", "O(n)"),
+        [1, 16, 64, 256], { try await Self.started(stores: $0, by: .oneChangeSet, in: $1) }
+      ),
+      (
+        curve("startMany", "open to first read, 1,000 change sets each", "stores of 1 MiB", "O(n)"),
+        [1, 16, 64], { try await Self.started(stores: $0, by: .manyChangeSets, in: $1) }
+      ),
+      (
+        curve("startDrafts", "open to first read, never published", "stores of 1 MiB", "O(n)"),
+        [1, 16, 64, 256], { try await Self.started(stores: $0, by: .drafts, in: $1) }
       ),
       (
         curve("memory", "private memory of a node", "stores of 1 MiB", "O(n)", .bytes),
@@ -141,18 +158,21 @@ struct CurvesRun {
     }
   }
 
-  /// The median time from the call of a durable set until all receivers' changes had it.
+  /// The median time from the call of a durable set until the last receiver's changes had it, which
+  /// may be before the set is durable.
   private static func notified(
     _ sender: KeyValueStore, _ receivers: [KeyValueStore], key: String, bytes: Int
   ) async throws -> Double {
     let clock = ContinuousClock()
-    let (seen, sighted) = AsyncStream.makeStream(of: PropertyListValue.self)
+    let (seen, sighted) = AsyncStream.makeStream(
+      of: (PropertyListValue, ContinuousClock.Instant).self)
     let watching = receivers.map { receiver in
       let changes = receiver.changes
       return Task {
         for await change in changes {
+          let now = clock.now
           for item in change.items where item.key.text == key {
-            if let new = item.new { sighted.yield(new) }
+            if let new = item.new { sighted.yield((new, now)) }
           }
         }
       }
@@ -166,10 +186,13 @@ struct CurvesRun {
       let start = clock.now
       try await sender.commit { $0.set(value, forKey: key) }
       var missing = receivers.count
-      while missing > 0, let new = await sightings.next() {
-        if new == value { missing -= 1 }
+      var last = start
+      while missing > 0, let (new, moment) = await sightings.next() {
+        guard new == value else { continue }
+        missing -= 1
+        last = max(last, moment)
       }
-      if round >= 0 { samples.add(clock.now - start) }
+      if round >= 0 { samples.add(last - start) }
     }
     return samples.median
   }
@@ -216,8 +239,10 @@ struct CurvesRun {
   }
 
   /// From the opening of a directory that was closed to a value's first read.
-  private func started(stores: Int, in directory: URL) async throws -> Double {
-    let path = try await Self.filled(stores: stores, in: directory)
+  static func started(
+    stores: Int, by filling: Filling, in directory: URL
+  ) async throws -> Double {
+    let path = try await filled(stores: stores, by: filling, in: directory)
     var samples = Samples()
     for _ in 0..<3 {
       let start = ContinuousClock.now
@@ -231,26 +256,71 @@ struct CurvesRun {
   }
 
   private func remembered(stores: Int, in directory: URL) async throws -> Double {
-    let path = try await Self.filled(stores: stores, in: directory)
+    let path = try await Self.filled(stores: stores, by: .oneChangeSet, in: directory)
     let memory = try await MemoryBench.memory(
       directory: URL(filePath: path), store: "store0")
     return Double(memory.anonymous)
   }
 
+  private static let valuesOfStore = 1_000
+
   /// Returns the directory of a device that nothing has open, with so many stores of 1,000 values
   /// of 1,000 bytes.
-  private static func filled(stores: Int, in directory: URL) async throws -> String {
+  private static func filled(
+    stores: Int, by filling: Filling, in directory: URL
+  ) async throws -> String {
+    guard filling != .drafts else { return try await drafted(stores: stores, in: directory) }
+    try await BenchNodes.with(directory) { nodes in
+      let witness = try await nodes.join("witness")
+      try await nodes.connected([witness]) {
+        for number in 0..<stores {
+          let store = try nodes.sender.store("store\(number)")
+          let copy = try witness.store("store\(number)")
+          try await publish(store, by: filling)
+          try await BenchNodes.wait("the witness to have a store") {
+            try copy.usage.keys == valuesOfStore
+          }
+        }
+      }
+    }
+    return directory.appending(path: "first").path
+  }
+
+  private static func publish(_ store: KeyValueStore, by filling: Filling) async throws {
+    if filling == .manyChangeSets {
+      for key in 0..<valuesOfStore {
+        try await store.commit { $0.set(.string(text(1_000)), forKey: "key \(key)") }
+        // Later ones are published at once.
+        if key == 0 { try await waitUntilPublished(store) }
+      }
+    } else {
+      try await fill(store)
+    }
+    try await waitUntilPublished(store)
+  }
+
+  private static func waitUntilPublished(_ store: KeyValueStore) async throws {
+    try await BenchNodes.wait("a write to be published") {
+      try !store.syncReport.hasUnpublishedWrites
+    }
+  }
+
+  private static func drafted(stores: Int, in directory: URL) async throws -> String {
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     let path = directory.appending(path: "device").path
     _ = try Node.createAccount(directory: path, name: "device")
     let node = try await Node.open(BenchNodes.configuration(path))
-    for store in 0..<stores {
-      try await node.store("store\(store)").commit { transaction in
-        for key in 0..<1_000 { transaction.set(.string(text(1_000)), forKey: "key \(key)") }
-      }
-    }
+    for number in 0..<stores { try await fill(try node.store("store\(number)")) }
     try node.close()
     return path
+  }
+
+  private static func fill(_ store: KeyValueStore) async throws {
+    try await store.commit { transaction in
+      for key in 0..<valuesOfStore {
+        transaction.set(.string(text(1_000)), forKey: "key \(key)")
+      }
+    }
   }
 
   private func admitted(keys: Int) throws -> Double {

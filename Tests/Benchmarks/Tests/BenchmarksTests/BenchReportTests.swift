@@ -18,4 +18,11 @@ import Testing
         read of a present key      80 ns    ≤ 200 ns  ok
         """)
   }
+
+  @Test func `a missed goal is shown and fails nothing`() {
+    var report = BenchReport(isQuick: true)
+    report.add("start", "start", 2, .seconds, .atMost(1), isRequired: false)
+    #expect(report.isKept)
+    #expect(report.text(.plain).contains("miss"))
+  }
 }
