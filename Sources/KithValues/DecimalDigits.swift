@@ -58,11 +58,17 @@ struct DecimalDigits: Equatable {
     normalise()
   }
 
+  /// The number without further digits.
+  func cut(to count: Int) -> Self {
+    var cut = self
+    cut.digits = Array(digits.prefix(count))
+    return cut
+  }
+
   /// The nearest number with at most so many digits; of two, the one whose last digit is even.
   func rounded(to count: Int) -> Self {
     guard digits.count > count, count > 0 else { return self }
-    var rounded = self
-    rounded.digits.removeSubrange(count...)
+    var rounded = cut(to: count)
     // The last digit is not zero, so a half is a 5 alone.
     let isHalf = digits.count == count + 1 && digits[count] == 5
     if isHalf ? !digits[count - 1].isMultiple(of: 2) : digits[count] >= 5 {
@@ -92,16 +98,14 @@ struct DecimalDigits: Equatable {
 extension Double {
   /// Whether the double, which was read from a text, keeps all that the text says.
   ///
-  /// Up to 17 significant digits tell each double from its neighbours: printed with as many digits as
-  /// the text has, the double must give the text's digits. So `0.1` and `0.10000000000000001` are kept,
-  /// and `9007199254740993` is not. Of more digits, the double must have exactly the text's value.
-  /// Texts that are no decimal numbers are kept.
+  /// Printed with as many significant digits as the text has, rounded or cut, the double must give the
+  /// text's digits: `0.1` and `0.10000000000000000555` are kept, `9007199254740993` and 30 digits of π
+  /// are not. Texts that are no decimal numbers are kept.
   package func keeps(_ text: String) -> Bool {
     guard isFinite, let written = DecimalDigits(text), written != DecimalDigits(description) else {
       return true
     }
-    let exact = DecimalDigits(exactly: self)
-    let count = written.digits.count
-    return (count <= 17 ? exact.rounded(to: count) : exact) == written
+    let (exact, count) = (DecimalDigits(exactly: self), written.digits.count)
+    return written == exact.rounded(to: count) || written == exact.cut(to: count)
   }
 }

@@ -316,7 +316,7 @@ struct MirrorTests {
   }
 
   /// Defaults whose next read of a value lets something else happen first.
-  private final class InterruptedDefaults: UserDefaults, @unchecked Sendable {
+  private final class InterruptedDefaults: UserDefaults {
     let interruption = Mutex<(@Sendable () -> Void)?>(nil)
 
     override func object(forKey defaultName: String) -> Any? {

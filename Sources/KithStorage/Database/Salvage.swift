@@ -88,6 +88,6 @@ struct Salvage {
       case .incarnation, .object: false
       default: true
       }
-    } + (rows[carriers].map { [.put(carriers, $0.bytes)] } ?? [])
+    } + (rows[carriers].map { [.put(carriers, Array($0.bytes))] } ?? [])
   }
 }

@@ -101,19 +101,22 @@ struct CarrierTurnTests {
   @Test func `the pieces of an object that could not be put go at the next turn`() throws {
     let world = try TestWorld(devices: 1, seed: 6)
     world.devices[0].replica.pieceBytes = 1_000
-    for number in 0..<8 { world.write([try write("key \(number)", of: 400)], on: 0) }
-    world.perform(.carrier(one, .attached(shortestMilliseconds: 5_000)), on: 0)
-    world.perform(.carrier(one, .asked), on: 0)
+    for number in 0..<8 {
+      world.write([try write("key \(number)", of: 400)], on: 0)
+      world.turn(of: 0, on: one)
+    }
+    world.perform(.carrier(two, .attached(shortestMilliseconds: 5_000)), on: 0)
+    world.perform(.carrier(two, .asked), on: 0)
     world.orders = []
-    world.perform(.carrier(one, .listed([:])), on: 0)
+    world.perform(.carrier(two, .listed([:])), on: 0)
     guard case .put(let piece)? = world.orders.last?.order else { throw BrokenFixture() }
     #expect(piece.body.isPiece)
-    world.perform(.carrier(one, .stored(piece.name, bytes: 5_000)), on: 0)
-    world.perform(.carrier(one, .failed(retryAfterMilliseconds: nil)), on: 0)
+    world.perform(.carrier(two, .stored(piece.name, bytes: 5_000)), on: 0)
+    world.perform(.carrier(two, .failed(retryAfterMilliseconds: nil)), on: 0)
     world.now.monotonicMilliseconds += 3_600_000
-    world.perform(.carrier(one, .asked), on: 0)
+    world.perform(.carrier(two, .asked), on: 0)
     world.orders = []
-    world.perform(.carrier(one, .listed([piece.name: 5_000])), on: 0)
+    world.perform(.carrier(two, .listed([piece.name: 5_000])), on: 0)
     guard case .delete(let names)? = world.orders.last?.order else { throw BrokenFixture() }
     #expect(names == [piece.name])
   }
