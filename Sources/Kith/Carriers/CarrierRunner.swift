@@ -226,8 +226,11 @@ struct CarrierWorker: Sendable {
       return nil
     } catch {
       guard error.code == .tooMuch else { return error }
-      // It is larger than any object of ours, or was still being written when it was listed: the next
-      // listing says its size.
+      // It is larger than any object of ours, or than the listing said: it was still being written, or
+      // the server tells false sizes, which a person has to know.
+      if limit < Limits.objectBytes {
+        dispatcher.note(error, of: id, at: engine.clock().wallMilliseconds)
+      }
       await receive(name, limit == Limits.objectBytes ? [] : nil, by: opener)
       return nil
     }

@@ -20,8 +20,8 @@ extension Engine {
   /// Makes accepted writes durable, sends and keeps the time until ``stopWriter()``, on its own
   /// thread, because fsync blocks and Swift's shared threads must not.
   ///
-  /// Gives the memory that loading took back to the system, once nothing is left to do: that takes
-  /// milliseconds, and neither the first read nor the first write waits for it.
+  /// Gives the memory that loading took back to the system, once nothing is to be done for a while:
+  /// that takes milliseconds.
   func runWriter() async {
     await BlockingThread.run {
       var isMemoryOwed = true
@@ -29,7 +29,7 @@ extension Engine {
         guard milliseconds > 0 else { continue }
         let limit = min(milliseconds, isMemoryOwed ? Self.quietMilliseconds : 60_000)
         let result = self.wakeup.wait(timeout: .now() + .milliseconds(Int(limit)))
-        if isMemoryOwed, result == .timedOut {
+        if isMemoryOwed, result == .timedOut, limit == Self.quietMilliseconds {
           Self.giveMemoryBack()
           isMemoryOwed = false
         }

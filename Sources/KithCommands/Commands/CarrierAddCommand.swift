@@ -71,8 +71,9 @@ struct CarrierAddCommand: AsyncParsableCommand {
       credentials: try credentials.text(for: address, options.console),
       authorityFile: authorityFile.map { CommonOptions.exactly($0).path }, isShared: isShared)
     let carrier = try await options.withNode(writes: true) { node in
-      let known = try await node.carriers()
-      guard known.count < Limits.carriers || known.contains(where: { $0.id == settings.id }) else {
+      // The device's own come first, so the account's are not in their way.
+      let others = try await node.carriers().filter { $0.id != settings.id }
+      guard others.count(where: { isShared || !$0.isShared }) < Limits.carriers else {
         throw CommandFailure(
           .refused, "a device uses at most \(Limits.carriers) carriers; remove one first")
       }

@@ -57,8 +57,8 @@ struct Carrier: Sendable {
   var isStopping = false
   /// Whether something was taken in or put in this turn.
   var hasNews = false
-  /// The pieces of objects that were not put, until they are deleted. Only this process knows that
-  /// no object names them.
+  /// The pieces of objects whose put failed, until they are deleted. Only this process knows that
+  /// they are no others' (``CarrierObjects/deletable(by:_:loose:)``).
   private var loosePieces: Set<ObjectName> = []
   /// Whether the last turn failed to delete. Then the next puts first.
   private var deletesLast = false

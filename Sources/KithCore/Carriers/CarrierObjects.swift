@@ -168,7 +168,7 @@ struct CarrierObjects: Sendable {
 
   /// The objects to delete: the last listing showed them, and they did not open for an hour, or
   /// nobody needs them. `waiting`: objects that were read and wait; `loose`: pieces that this process
-  /// put, and did not put the rest of.
+  /// put, and does not know to have put the rest of.
   ///
   /// Other objects contain everything that each returned one contains, so a reader lacks nothing
   /// without it (`Docs/Decisions/carriers.md`, "Deleting").
@@ -187,10 +187,11 @@ struct CarrierObjects: Sendable {
       case .applied(let body, _) where reader.roster.isRevoked(body.author):
         if Self.isPast(Limits.carrierHourMilliseconds, seen, now) { names.append(name) }
       case .applied(let body, _) where body.isPiece:
-        let isOld = Self.isPast(Limits.carrierDayMilliseconds, seen, now)
-        // Without that, the object that names it may only not have been read yet: it is of this
-        // device before its directory was restored, or of a copy.
-        if !needed.contains(name), isOld || loose.contains(name) { names.append(name) }
+        // The object that names it may only not have been read yet. This process puts again what a
+        // loose piece has, and a put that failed may still come to an end.
+        let wait =
+          loose.contains(name) ? Limits.carrierHourMilliseconds : Limits.carrierDayMilliseconds
+        if !needed.contains(name), Self.isPast(wait, seen, now) { names.append(name) }
       case .applied(let body, _): candidates.append((body.rank(name), body))
       case .unread, .foreign: break
       }

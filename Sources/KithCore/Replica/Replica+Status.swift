@@ -50,13 +50,14 @@ extension Replica {
   }
 
   /// How many change sets this device covers that the other is not known to cover. Stores whose
-  /// coverage the other never sent are left out.
+  /// coverage the other never sent are left out. Below the horizon vectors alone prove nothing.
   ///
   /// - Complexity: O(*c*) in the chains.
   package func behind(_ device: DeviceID) -> [StoreIdentifier: UInt64] {
     var behind: [StoreIdentifier: UInt64] = [:]
     for (identifier, store) in stores {
       behind[identifier] = coverage.lacking(store.log.vector, of: identifier, device)
+        .map { store.horizon.isBelow ? max(1, $0) : $0 }
       if storesLeftOut[device]?.there.contains(identifier) == true {
         // Its drafts are not even published.
         behind[identifier] = max(1, store.log.vector.values.reduce(0, +))

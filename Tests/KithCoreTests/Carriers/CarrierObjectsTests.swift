@@ -256,7 +256,7 @@ struct CarrierObjectsTests {
     var head = fixture.body(through: [mine: 1])
     head.pieces = [name]
     for (isLoose, age, isNeeded, isDeleted) in [
-      (true, 0, false, true), (true, day, true, false),
+      (true, hour - 1, false, false), (true, hour, false, true), (true, day, true, false),
       (false, day - 1, false, false), (false, day, false, true), (false, day, true, false),
     ] {
       var piece = fixture.body(by: fixture.creator, through: [mine: 1])

@@ -252,6 +252,9 @@ import Testing
     limitRemovals(in: world)
     #expect(horizon(2, world) == before)
     #expect(!world.devices[2].replica.holders(of: TestWorld.store).values.contains(true))
+    for peer in 0..<2 {
+      #expect(world.devices[2].replica.behind(world.id(peer))[TestWorld.store] != 0)
+    }
     world.connect(0, 2)
     world.settle()
     checkGone(world, [0, 1, 2], "after a restart")

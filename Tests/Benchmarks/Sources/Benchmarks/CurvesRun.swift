@@ -164,8 +164,8 @@ struct CurvesRun {
     _ sender: KeyValueStore, _ receivers: [KeyValueStore], key: String, bytes: Int
   ) async throws -> Double {
     let clock = ContinuousClock()
-    let (seen, sighted) = AsyncStream.makeStream(
-      of: (PropertyListValue, ContinuousClock.Instant).self)
+    typealias Sighting = (value: PropertyListValue, moment: ContinuousClock.Instant)
+    let (seen, sighted) = AsyncStream.makeStream(of: Sighting.self)
     let watching = receivers.map { receiver in
       let changes = receiver.changes
       return Task {
