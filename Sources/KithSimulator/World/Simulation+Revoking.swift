@@ -20,13 +20,15 @@ extension Simulation {
     }
   }
 
-  /// The person removes devices known to be revoked: data that only they have is lost.
+  /// The person removes devices known to be revoked, and liars whose lies of their own chains cost
+  /// them all incarnations: data that only they have is lost.
   func retireRevoked() {
     for device in devices where !device.isGone {
       let isRevoked = devices.contains { other in
         !other.isGone && other.replica?.roster.isRevoked(device.keys.id) == true
       }
-      guard isRevoked || mustJoinAgain(device) else { continue }
+      let isSpent = device.isTraitor && device.replica?.hasNoIncarnations == true
+      guard isRevoked || isSpent || mustJoinAgain(device) else { continue }
       tally.count("revoked devices put away")
       giveUp(device)
     }
