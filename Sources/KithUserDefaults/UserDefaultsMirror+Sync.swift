@@ -21,12 +21,10 @@ extension UserDefaultsMirror {
     let (report, isNews) = state.withLock { state -> (Report, Bool) in
       var report = Report()
       let before = state.problems
-      let shown = look(&state)
-      let baselines = state.baselines
-      for key in keys { reconcile(key, shown[KeyValueStore.Key(key)], &state, &report) }
-      if !report.stored.isEmpty { resolve(baselines, &state, &report) }
+      for _ in 0..<Self.tries {
+        if compareAll(&state, &report) { break }
+      }
       state.problems = report.problems
-      if state.baselines != baselines { save(&state) }
       let isNew = report.problems.contains { before[$0.key]?.code != $0.value.code }
       return (report, isNew || !report.stored.isEmpty || !report.taken.isEmpty)
     }
@@ -47,41 +45,39 @@ extension UserDefaultsMirror {
   ///   yet.
   /// - Complexity: O(*n*) in the size of the value, and one write to the disk on each side.
   public func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
-    try write(key) { () throws(KithError) in
-      if let value, !DefaultsValue.isHeld(value) { throw KithError.notHeld(key) }
-      try store.set(value, forKey: key)
-      return value
-    }
+    try write(value, key) { () throws(KithError) in try store.set(value, forKey: key) }
   }
 
   /// Sets a mirrored key on both sides; see ``set(_:forKey:)``.
   ///
   /// Members of a stored dictionary that the type does not know stay, as with
-  /// `KeyValueStore.set(_:for:)`.
+  /// `KeyValueStore.set(_:for:)`. The coding of the type, and the key's `migrating`, may use the
+  /// mirror.
   ///
   /// - Throws: As ``set(_:forKey:)`` does, and `conflict` as `KeyValueStore.set(_:for:)` does.
   public func set<Value>(_ value: Value, for key: StoreKey<Value>) throws(KithError) {
-    try write(key.name) { () throws(KithError) in
-      try store.replace(value, for: key) { new throws(KithError) in
-        if let new, !DefaultsValue.isHeld(new) { throw KithError.notHeld(key.name) }
+    // The program's code makes the value, so the mirror is not locked yet.
+    try store.replace(value, for: key) { new, expected throws(KithError) in
+      try write(new, key.name) { () throws(KithError) in
+        try store.set(new, forKey: key.name, expecting: expected)
       }
     }
   }
 
-  /// Sets a key of the defaults to the value that `body` has written to the store, durably.
+  /// Sets a key of the defaults to the value that `body` writes to the store, durably.
   private func write(
-    _ key: String, _ body: () throws(KithError) -> PropertyListValue?
+    _ value: PropertyListValue?, _ key: String, _ body: () throws(KithError) -> Void
   ) throws(KithError) {
     guard keys.contains(key) else {
       throw KithError(
         .invalidKey, "The key is not mirrored. Name it when the mirror is made.",
         key: KeyValueStore.Key(key))
     }
+    if let value, !DefaultsValue.isHeld(value) { throw KithError.notHeld(key) }
     let result = state.withLock { state -> Result<Void, KithError> in
       _ = look(&state)
-      let value: PropertyListValue?
       do throws(KithError) {
-        value = try body()
+        try body()
         state.defaults.set(value, forKey: key)
         try store.flush()
       } catch {
@@ -104,14 +100,38 @@ extension UserDefaultsMirror {
     return shown
   }
 
+  /// Compares all keys with the store of one account, and saves what both sides hold. Returns false
+  /// if the account has changed meanwhile: what was read of the old one's store is not true of the
+  /// new one's.
+  private func compareAll(_ state: inout State, _ report: inout Report) -> Bool {
+    report.problems = [:]
+    let shown = look(&state)
+    let (device, baselines) = (state.device, state.baselines)
+    for key in keys where state.device == device {
+      reconcile(key, shown[KeyValueStore.Key(key)], &state, &report)
+    }
+    // Also if no copy met the new account's values.
+    _ = look(&state)
+    // Copies of several accounts may be of one key.
+    report.stored = Set(report.stored).sorted()
+    report.taken = Set(report.taken).sorted()
+    guard state.device == device else { return false }
+    if !report.stored.isEmpty { resolve(baselines, &state, &report) }
+    if state.baselines != baselines { save(&state) }
+    return true
+  }
+
   // MARK: One key
 
-  /// How often a key is compared in one turn, if others write it to the store meanwhile.
+  /// How often a key is compared in one turn, if others write it to the store meanwhile, and how
+  /// often all are, if the account changes.
   private static let tries = 100
 
+  /// Copies a key's change, unless the account has changed.
   private func reconcile(
     _ key: String, _ shown: PropertyListValue?, _ state: inout State, _ report: inout Report
   ) {
+    let device = state.device
     var (shown, tries) = (shown, Self.tries)
     while let error = compare(key, shown, &state, &report) {
       tries -= 1
@@ -120,6 +140,7 @@ extension UserDefaultsMirror {
         return
       }
       shown = look(&state)[KeyValueStore.Key(key)]
+      guard state.device == device else { return }
     }
   }
 

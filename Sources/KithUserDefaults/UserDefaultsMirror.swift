@@ -36,6 +36,9 @@ internal import Synchronization
 /// `UserDefaults` lose all other values. Such a value stays in the store alone, and a value that
 /// the store refuses stays in the defaults alone; ``problems`` lists both. The defaults' file drops
 /// fractions of a second of dates; the store keeps them.
+///
+/// Observers that a write of the mirror calls, such as an `onChange` of `withObservationTracking`,
+/// must not use the mirror: it is locked.
 public final class UserDefaultsMirror: Sendable {
   /// The store.
   public let store: KeyValueStore

@@ -341,6 +341,66 @@ struct MirrorTests {
     #expect(fixture.defaults.string(forKey: "theme") == "dark")
   }
 
+  @Test func anotherAccountDuringTheComparisonTakesNoSettingAway() throws {
+    let fixture = try MirrorFixture(devices: 1)
+    let (device, store) = (fixture.account[0], try fixture.store())
+    let defaults = try #require(InterruptedDefaults(suiteName: fixture.suite))
+    try store.set("dark", forKey: "theme")
+    defaults.set("dark", forKey: "theme")
+    defaults.set(11, forKey: "fontSize")
+    let mirror = UserDefaultsMirror(
+      store, keys: ["fontSize", "theme"],
+      defaults: Defaults(defaults, store: "\(store.identifier)"))
+    // Once the first key is compared, the store is another one, which has no theme.
+    defaults.interruption.withLock {
+      $0 = {
+        _ = try? device.signOut()
+        _ = try? store.set(12, forKey: "fontSize")
+      }
+    }
+    let report = mirror.sync()
+    #expect(report.taken == ["fontSize"])
+    #expect(report.stored == ["theme"])
+    #expect(report.problems.isEmpty)
+    let quiet = mirror.sync()
+    #expect(quiet.stored.isEmpty && quiet.taken.isEmpty)
+    #expect(fixture.defaults.string(forKey: "theme") == "dark")
+    #expect(store.dictionary == ["fontSize": 12, "theme": "dark"])
+  }
+
+  /// The copy is in the new account's store; the old one's, shown again, never had it.
+  @Test func aCopyThatAnotherAccountGotIsNoBaselineOfTheFirst() throws {
+    let fixture = try MirrorFixture(devices: 1)
+    let (device, store) = (fixture.account[0], try fixture.store())
+    let defaults = try #require(InterruptedDefaults(suiteName: fixture.suite))
+    defaults.set("dark", forKey: "theme")
+    let mirror = UserDefaultsMirror(
+      store, keys: ["theme"], defaults: Defaults(defaults, store: "\(store.identifier)"))
+    defaults.interruption.withLock { $0 = { _ = try? device.signOut() } }
+    #expect(mirror.sync().stored == ["theme"])
+    try store.removeValue(forKey: "theme")
+    try device.signIn()
+    #expect(store.keys.isEmpty)
+    #expect(mirror.sync().stored == ["theme"])
+    #expect(fixture.defaults.string(forKey: "theme") == "dark")
+  }
+
+  @Test func theProgramsCodeInATypedWriteMayUseTheMirror() throws {
+    let fixture = try MirrorFixture()
+    let store = try fixture.store()
+    let mirror = fixture.mirror(store, keys: ["theme", "window"])
+    try store.set(["size": 3], forKey: "window")
+    let key = StoreKey("window", default: Window()) { _ in
+      guard mirror.problems.isEmpty else { return nil }
+      try? mirror.set("dark", forKey: "theme")
+      return Window(width: 3)
+    }
+    try mirror.set(Window(width: 5), for: key)
+    #expect(store.dictionary == ["theme": "dark", "window": ["width": 5]])
+    #expect(try fixture.shown("window") == ["width": 5])
+    #expect(fixture.defaults.string(forKey: "theme") == "dark")
+  }
+
   @Test func aRefusedWriteChangesNeitherSide() throws {
     let fixture = try MirrorFixture()
     let store = try fixture.store()

@@ -184,6 +184,39 @@ import Testing
     try await eventually { backend.refusals.isEmpty }
   }
 
+  /// A device removes its refusals from the oldest on.
+  @Test func `a refusal of a first sync stays until a later one was told`() async throws {
+    let backend = FakeBackend()
+    let store = NSUbiquitousKeyValueStore.on(backend)
+    let heard = Heard(store)
+    #expect(store.synchronize())
+    backend.tell(KeyValueStore.Change(reason: .externalChange, items: []))
+    try await eventually { heard.all.count == 1 }
+    // The second found no room at the first sync, either.
+    backend.state.withLock {
+      $0.refusals = [.test(1, .initialSync, ["a"]), .test(2, .quota, ["b"])]
+    }
+    backend.tell(
+      KeyValueStore.Change(reason: .initialSyncChange, items: [], superseded: ["a", "b"]))
+    try await eventually { heard.keys.last == ["a", "b"] }
+    backend.tell(KeyValueStore.Change(reason: .externalChange, items: [], superseded: ["c"]))
+    try await eventually { heard.keys.last == ["c"] }
+    #expect(backend.refusals.map(\.number) == [1, 2])
+    backend.state.withLock {
+      $0.refusals += [
+        .test(3, .quota, ["d"]), .test(4, .initialSync, ["e"]), .test(5, .quota, ["d"]),
+      ]
+    }
+    backend.tell(KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: ["d"]))
+    // Nobody has heard of the fourth, nor so of the fifth.
+    try await eventually { backend.refusals.map(\.number) == [4, 5] }
+    for reason in [KeyValueStore.ChangeReason.externalChange, .quotaViolationChange] {
+      let lost: KeyValueStore.Key = reason == .externalChange ? "e" : "d"
+      backend.tell(KeyValueStore.Change(reason: reason, items: [], superseded: [lost]))
+    }
+    try await eventually { backend.refusals.isEmpty }
+  }
+
   @Test func `a refusal of two keys is kept until both were told`() async throws {
     let backend = FakeBackend()
     let store = NSUbiquitousKeyValueStore.on(backend)

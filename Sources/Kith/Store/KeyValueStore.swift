@@ -218,28 +218,26 @@ public final class KeyValueStore: Observable, Sendable {
   ///   key at each of 1,000 tries.
   /// - Complexity: O(log *k*) in the store's keys, O(*n*) in the value's size.
   public func set<Value>(_ value: Value, for key: StoreKey<Value>) throws(KithError) {
-    _ = try replace(value, for: key) { _ in }
+    try replace(value, for: key) { new, expected throws(KithError) in
+      try set(new, forKey: key.name, expecting: expected)
+    }
   }
 
-  /// Sets a key's value as ``set(_:for:)`` does. `check` is called with each value before it is
-  /// written; if it throws, nothing is written.
-  ///
-  /// - Returns: The value that the store holds now.
+  /// Sets a key's value as ``set(_:for:)`` does. `write` gets the value, and writes it if the store
+  /// shows what is expected; with `unexpectedValue`, it gets another one.
   package func replace<Value>(
     _ value: Value, for key: StoreKey<Value>,
-    checking check: (PropertyListValue?) throws(KithError) -> Void
-  ) throws(KithError) -> PropertyListValue? {
+    by write: (PropertyListValue?, ExpectedValues) throws(KithError) -> Void
+  ) throws(KithError) {
     for _ in 0..<Limits.commitTries {
       let shown = view.value(key.name)
       let new = try key.stored(value, over: shown)
-      try check(new)
+      // Members of a dictionary stay: of the one that the store shows when it takes the write.
+      let expected =
+        try shown?.holdsDictionary == true
+        ? ExpectedValues(values: [.encoding(shown, forKey: key.name)]) : ExpectedValues.none
       do throws(KithError) {
-        // Members of a dictionary stay: of the one that the store shows when it takes the write.
-        try write(
-          [.encoding(new, forKey: key.name)],
-          expecting: shown?.holdsDictionary == true
-            ? ExpectedValues(values: [.encoding(shown, forKey: key.name)]) : .none)
-        return new
+        return try write(new, expected)
       } catch {
         guard error.code == .unexpectedValue else { throw error }
       }
@@ -286,9 +284,19 @@ public final class KeyValueStore: Observable, Sendable {
   package func set(
     _ value: PropertyListValue?, forKey key: String, expecting expected: PropertyListValue?
   ) throws(KithError) {
-    try write(
-      [.encoding(value, forKey: key)],
+    try set(
+      value, forKey: key,
       expecting: ExpectedValues(values: [.encoding(expected, forKey: key)]))
+  }
+
+  /// Sets a key's value as ``set(_:forKey:)-(_,String)`` does, if the store shows what is expected
+  /// when the write is accepted.
+  ///
+  /// - Throws: Also `unexpectedValue`.
+  package func set(
+    _ value: PropertyListValue?, forKey key: String, expecting expected: ExpectedValues
+  ) throws(KithError) {
+    try write([.encoding(value, forKey: key)], expecting: expected)
   }
 
   private func write(

@@ -4,8 +4,9 @@ import Synchronization
 
 /// A replica's memory in one SQLite database, with one writer.
 ///
-/// Calls run one after another on their callers' threads, and block until the disk has answered. A
-/// commit that throws has changed nothing; the next may succeed.
+/// Calls use the database one after another, on their callers' threads, and block until the disk has
+/// answered; found rows are opened beside other calls, many on helper threads. A commit that throws
+/// has changed nothing; the next may succeed.
 package final class SQLiteStorage: ReplicaStorage {
   /// With less free space the log is kept short: four commits of a whole store of standard size.
   private static let tightSpace = 4 << 20

@@ -59,11 +59,12 @@
         if let changes, changes.isReady {
           if changes.hasEnded { return }
           await coalesce()
-          for notice in Notice.joining(changes.takeWaiting()) {
-            await poster.post(notice)
-            if notice.reason != NSUbiquitousKeyValueStoreServerChange {
-              await take(refusalsOf: notice)
-            }
+          let notices = Notice.joining(changes.takeWaiting())
+          for notice in notices { await poster.post(notice) }
+          // After all: a refusal takes those before it along.
+          for notice in notices
+          where notice.reason == NSUbiquitousKeyValueStoreQuotaViolationChange {
+            await take(refusalsOf: notice)
           }
         }
         if account != last { await poster.postIdentityChange() }
@@ -88,13 +89,15 @@
 
     /// Removes the refusals just announced: Apple's class cannot ask for them, and their number is
     /// limited. Those of a first sync stay for `kith unshown` until the program starts again: if it
-    /// read the store at the first sync, nothing else has its values.
+    /// read the store at the first sync, nothing else has its values. But a later refusal takes all
+    /// before it along, which were announced before.
     private func take(refusalsOf notice: Notice) async {
       let keys = Set(notice.keys.map { KeyValueStore.Key($0) })
       await questions.run {
-        let posted = backend.refusals.prefix {
-          $0.reason != .initialSync && $0.writes.allSatisfy { keys.contains($0.key) }
+        func isPosted(_ refusal: KeyValueStore.Refusal) -> Bool {
+          refusal.reason == .quota && refusal.writes.allSatisfy { keys.contains($0.key) }
         }
+        let posted = backend.refusals.drop { !isPosted($0) }.prefix(while: isPosted)
         if let last = posted.last { backend.takeRefusals(through: last.number) }
       }
     }
