@@ -112,11 +112,10 @@ struct CarrierAddCommand: AsyncParsableCommand {
     }
     let relative =
       location.hasPrefix("/") ? nil : "\(location) does not begin with /, so it would be \(path)."
-    if let note = FolderSite.note(path) { options.console.warn(Columns.sentence(note)) }
-    guard
-      let warning = relative ?? FolderSite.warning(path)
-        ?? FolderSite.emptyParentWarning(path, beside: own)
-    else { return }
+    for note in [FolderSite.note(path), FolderSite.emptyParentNote(path, beside: own)] {
+      if let note { options.console.warn(Columns.sentence(note)) }
+    }
+    guard let warning = relative ?? FolderSite.warning(path) else { return }
     options.console.warn(Columns.sentence(warning))
     try Confirmation.demand(
       "Use \(Columns.printable(path)) all the same?", unless: yes, options.console)
@@ -237,7 +236,7 @@ enum FolderSite {
 
   /// A sentence for a person about a new folder in an empty directory that is on the same file system
   /// as the device's own: that directory may be where a server would be mounted; else nil.
-  static func emptyParentWarning(_ path: String, beside device: String) -> String? {
+  static func emptyParentNote(_ path: String, beside device: String) -> String? {
     let path = real(path)
     let parent = URL(filePath: path).deletingLastPathComponent().path
     guard access(path, F_OK) != 0,

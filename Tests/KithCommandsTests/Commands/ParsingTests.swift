@@ -396,10 +396,10 @@ struct FolderSiteTests {
     let nas = root.child("nas")
     try FileManager.default.createDirectory(atPath: nas, withIntermediateDirectories: false)
     func warning(_ path: String) -> String? {
-      FolderSite.emptyParentWarning(path, beside: root.path)
+      FolderSite.emptyParentNote(path, beside: root.path)
     }
     #expect(warning(nas + "/kith")?.contains("nas is empty") == true)
-    #expect(FolderSite.emptyParentWarning(nas + "/kith", beside: "/proc") == nil)
+    #expect(FolderSite.emptyParentNote(nas + "/kith", beside: "/proc") == nil)
     #expect(warning(nas) == nil && warning(root.child("other")) == nil)
     try Data([1]).write(to: URL(filePath: nas + "/file"))
     #expect(warning(nas + "/kith") == nil)
