@@ -391,7 +391,7 @@ struct FolderSiteTests {
   }
 
   /// Outside the usual places of mounted media, such as /srv/nas.
-  @Test func `a new folder in an empty directory beside the device is asked about`() throws {
+  @Test func `a new folder in an empty directory beside the device is noted`() throws {
     let root = try TestDirectory()
     let nas = root.child("nas")
     try FileManager.default.createDirectory(atPath: nas, withIntermediateDirectories: false)
