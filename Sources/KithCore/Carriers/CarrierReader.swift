@@ -94,9 +94,9 @@ struct CarrierReader {
   }
 
   /// Whether a part has the same vector as this device and another digest: one of them lacks
-  /// something that it covers.
+  /// something that it covers. Nobody lacks anything of a store without change sets.
   func isOdd(_ part: ObjectBody.Part) -> Bool {
-    isRepair(part) && part.have.vector == stores[part.store]?.vector
+    isRepair(part) && !part.have.vector.isEmpty && part.have.vector == stores[part.store]?.vector
   }
 
   /// Whether a part's author covered all that this device covers, and has another state. So what

@@ -91,14 +91,15 @@ struct History {
     for id in order where writes[id]?.device == device { writes[id]?.isAtRisk = true }
   }
 
-  /// Whether a program removed a key later: devices may have forgotten that before others saw it.
+  /// Whether a program removed a key later: devices may have forgotten that before others saw it. With
+  /// a stamp of its own, too: the disk may have lost the clock of the value.
   func removes(_ key: Key, after stamp: Stamp, in store: StoreIdentifier) -> Bool {
     writes.values.contains { write in
       guard write.store == store,
         write.operations.contains(where: { Key($0.key) == key && $0.value == nil })
       else { return false }
       return ([write.clock].compactMap(\.self) + write.copied).contains {
-        Stamp(clock: $0, device: write.author) > stamp
+        Stamp(clock: $0, device: write.author) >= stamp
       }
     }
   }

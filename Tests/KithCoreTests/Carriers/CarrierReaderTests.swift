@@ -86,6 +86,9 @@ struct CarrierReaderTests {
       #expect(reader.isRepair(part) == isRepair, "\(name)")
       #expect(reader.isOdd(part) == isOdd, "\(name)")
     }
+    // Else a liar would make all devices put nothing, at each turn and for ever.
+    let nothing = fixture.part(fixture.store, through: [:], digest: another)
+    #expect(!fixture.reader([:]).isOdd(nothing))
     // Its state must differ from that of a device that keeps what this one refuses.
     let refusing = fixture.reader([mine: 3], refused: [other.device])
     let more = fixture.part(fixture.store, through: [mine: 3, other: 1], digest: another)
