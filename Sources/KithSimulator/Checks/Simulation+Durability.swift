@@ -132,7 +132,9 @@ extension Simulation {
     let wall = device.clock.instant(at: now).wallMilliseconds
     var lost = HybridTime.zero
     for (store, kept) in written.stores {
-      for (reference, changeSet) in kept.changeSets where reference.device == device.keys.id {
+      // Of an earlier incarnation, such as before the directory was restored, others sent it back.
+      for (reference, changeSet) in kept.changeSets
+      where reference.device == device.keys.id && reference.incarnation == written.incarnation {
         let given = device.given[store]?[reference.chain]?[reference.sequence]
         guard given == reference.digest, durable.stores[store]?.changeSets[reference] == nil,
           let header = try? ChangeSetHeader(decoding: changeSet.header),
