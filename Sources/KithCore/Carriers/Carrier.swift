@@ -229,7 +229,7 @@ struct Carrier: Sendable {
       }
       if left.isEmpty {
         let body = object.body.bounded(by: object.content, with: pieces.map(\.body))
-        markApplied(name, reader.withoutStrangers(body), without: object.without)
+        markApplied(name, body, without: object.without)
       }
     }
     return .none

@@ -108,17 +108,6 @@ struct CarrierReader {
     return contains(own.vector, in: part.have.vector, of: part.store)
   }
 
-  /// A body without the words of devices that are no members: nothing asks for them.
-  func withoutStrangers(_ body: ObjectBody) -> ObjectBody {
-    let members = Set(roster.sortedMembers.lazy.map(\.device.shortName))
-    var body = body
-    for index in body.words.indices {
-      body.words[index].said.removeAll { !members.contains($0.device) }
-    }
-    body.words.removeAll(where: \.said.isEmpty)
-    return body
-  }
-
   // MARK: Applying
 
   enum OnObject: Equatable {
