@@ -98,7 +98,11 @@ extension Simulation {
     guard let roster = device.replica?.roster, let fresh = freshReader(of: carrier, for: device),
       revocations(in: roster) == revocations(in: fresh.roster)
     else { return nil }
-    return Dictionary(uniqueKeysWithValues: stores.map { ($0, fresh.covered(of: $0)) })
+    // It may have published removals of its own meanwhile.
+    return Dictionary(
+      uniqueKeysWithValues: stores.map { store in
+        (store, fresh.covered(of: store).filter { $0.key != fresh.ownChain })
+      })
   }
 
   private func revocations(in roster: Roster) -> Int {
