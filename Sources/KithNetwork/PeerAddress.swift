@@ -47,10 +47,18 @@ package struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConverti
       port = defaultPort
       return
     }
-    guard rest.removeFirst() == ":", (1...5).contains(rest.utf8.count),
-      rest.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(rest), port != 0
-    else { throw PeerAddressError(text: text, problem: .port) }
+    guard rest.removeFirst() == ":", let port = Self.port(rest), port != 0 else {
+      throw PeerAddressError(text: text, problem: .port)
+    }
     self.port = port
+  }
+
+  /// Reads one to five digits; nil for any other text, such as a sign or spaces.
+  package static func port(_ text: some StringProtocol) -> UInt16? {
+    guard (1...5).contains(text.utf8.count),
+      text.utf8.allSatisfy({ (0x30...0x39).contains($0) })
+    else { return nil }
+    return UInt16(text)
   }
 
   /// Always with the port.

@@ -79,6 +79,30 @@ struct PairingTests {
     await listener.close()
   }
 
+  /// An inviter may have much to publish before its session begins.
+  @Test func messagesOfASessionWaitForItsOwner() async throws {
+    let configuration = configuration()
+    let listener = listener(configuration)
+    let address = try #require(try await listener.bind().first)
+    async let accepted = listener.accept()
+    let joiner = try await join(address, token: 1, configuration: configuration)
+    let inviter = try await accepted
+    inviter.allowSession()
+    let messages = (0..<3 * NetworkLimits.pairingQueuedMessages).map { [UInt8($0)] }
+    for message in messages { joiner.sendSession(message) }
+    try await eventually("full") {
+      inviter.waitingMessages == NetworkLimits.pairingQueuedMessages
+    }
+    #expect(try await inviter.receive() == messages[0])
+    let session = Session(of: inviter)
+    inviter.carrySession(for: session)
+    joiner.close()
+    var end: [[UInt8]]?
+    for await messages in session.end { end = messages }
+    #expect(end == Array(messages.dropFirst()))
+    await listener.close()
+  }
+
   @Test func whoSaysNothingWholeSpendsNoTry() async throws {
     let configuration = configuration(handshake: .seconds(1))
     let listener = listener(configuration)

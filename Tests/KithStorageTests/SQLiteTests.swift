@@ -217,13 +217,14 @@ import Testing
         + "INSERT INTO most SELECT id FROM spare")
   }
 
+  private let reference = ChangeSetReference(
+    device: DeviceID { $0[0] = 7 }, incarnation: Incarnation(rawValue: 1), sequence: 1,
+    digest: Blake2b.digest256([1]))
+
   /// The row does not tell its store.
   @Test func aDamagedSharedRowMayBeOfAnyStore() throws {
     let directory = try TestDirectory()
     let device = try begin(directory)
-    let reference = ChangeSetReference(
-      device: DeviceID { $0[0] = 7 }, incarnation: Incarnation(rawValue: 1), sequence: 1,
-      digest: Blake2b.digest256([1]))
     let header = StoredChangeSet(header: [1], signature: [1]).row
     try device.storage.commit([
       .put(.store(store, .changeSet(reference)), header),
@@ -246,9 +247,6 @@ import Testing
   @Test func ofManyRowsOnlyTheDamagedOneIsLeftOut() throws {
     let directory = try TestDirectory()
     let device = try begin(directory)
-    let reference = ChangeSetReference(
-      device: DeviceID { $0[0] = 7 }, incarnation: Incarnation(rawValue: 1), sequence: 1,
-      digest: Blake2b.digest256([1]))
     var entries: [UInt32: [UInt8]] = [:]
     for index in 0..<1_500 as Range<UInt32> {
       entries[index] = [UInt8](repeating: UInt8(index % 251), count: 600)

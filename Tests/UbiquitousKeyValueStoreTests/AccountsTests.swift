@@ -174,6 +174,20 @@ extension IdentityTests {
     withExtendedLifetime(store) {}
   }
 
+  /// Calls `body` at each change from elsewhere, with its reason and the words that the store shows.
+  private func onWords(
+    of store: NSUbiquitousKeyValueStore,
+    _ body: @escaping @Sendable (_ reason: Int?, _ stored: [String]) -> Void
+  ) -> any NSObjectProtocol {
+    NotificationCenter.default.addObserver(
+      forName: NSUbiquitousKeyValueStore.didChangeExternallyNotification, object: store, queue: nil
+    ) { [unowned store] notification in
+      body(
+        notification.userInfo?[NSUbiquitousKeyValueStoreChangeReasonKey] as? Int,
+        store.array(forKey: "words") as? [String] ?? [])
+    }
+  }
+
   /// A program that unites its words with the account's at the first sync, and reads the store again
   /// when the account changes: as the store or as the system tells it.
   @Test(.timeLimit(.minutes(2)), arguments: [false, true])
@@ -187,12 +201,7 @@ extension IdentityTests {
       #expect(store.synchronize())
       let center = NotificationCenter.default
       let tokens = [
-        center.addObserver(
-          forName: NSUbiquitousKeyValueStore.didChangeExternallyNotification, object: store,
-          queue: nil
-        ) { [unowned store] notification in
-          let reason = notification.userInfo?[NSUbiquitousKeyValueStoreChangeReasonKey] as? Int
-          let stored = store.array(forKey: "words") as? [String] ?? []
+        onWords(of: store) { [unowned store] reason, stored in
           memory.withLock { memory in
             if reason == NSUbiquitousKeyValueStoreInitialSyncChange {
               memory.words = Set(memory.words).union(stored).sorted()
@@ -228,12 +237,7 @@ extension IdentityTests {
       let memory = Mutex((words: ["three"], unions: 0))
       store.set(["three"], forKey: "words")
       #expect(store.synchronize())
-      let token = NotificationCenter.default.addObserver(
-        forName: NSUbiquitousKeyValueStore.didChangeExternallyNotification, object: store,
-        queue: nil
-      ) { [unowned store] notification in
-        let reason = notification.userInfo?[NSUbiquitousKeyValueStoreChangeReasonKey] as? Int
-        let stored = store.array(forKey: "words") as? [String] ?? []
+      let token = onWords(of: store) { [unowned store] reason, stored in
         memory.withLock { memory in
           if reason == NSUbiquitousKeyValueStoreInitialSyncChange {
             memory.words = stored

@@ -150,13 +150,25 @@ import Testing
     #expect(heard.keys == [["c"], ["a", "b"]])
   }
 
-  @Test func `a refusal that was not told yet is not forgotten`() async throws {
+  /// A store whose observer was told of a first change.
+  private final class Observed {
     let backend = FakeBackend()
-    let store = NSUbiquitousKeyValueStore.on(backend)
-    let heard = Heard(store)
-    #expect(store.synchronize())
-    backend.tell(KeyValueStore.Change(reason: .externalChange, items: []))
-    try await eventually { heard.all.count == 1 }
+    let store: NSUbiquitousKeyValueStore
+    let heard: Heard
+
+    init() async throws {
+      store = NSUbiquitousKeyValueStore.on(backend)
+      let heard = Heard(store)
+      self.heard = heard
+      #expect(store.synchronize())
+      backend.tell(KeyValueStore.Change(reason: .externalChange, items: []))
+      try await eventually { heard.all.count == 1 }
+    }
+  }
+
+  @Test func `a refusal that was not told yet is not forgotten`() async throws {
+    let observed = try await Observed()
+    let backend = observed.backend
     backend.state.withLock { $0.refusals = [.test(1, .quota, ["a"]), .test(2, .quota, ["b"])] }
     backend.tell(KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: ["a"]))
     try await eventually { backend.refusals.count == 1 }
@@ -166,12 +178,8 @@ import Testing
   }
 
   @Test func `a refusal of a first sync stays until the program starts again`() async throws {
-    let backend = FakeBackend()
-    let store = NSUbiquitousKeyValueStore.on(backend)
-    let heard = Heard(store)
-    #expect(store.synchronize())
-    backend.tell(KeyValueStore.Change(reason: .externalChange, items: []))
-    try await eventually { heard.all.count == 1 }
+    let observed = try await Observed()
+    let (backend, heard) = (observed.backend, observed.heard)
     backend.state.withLock { $0.refusals = [.test(1, .initialSync, ["a"])] }
     for reason in [KeyValueStore.ChangeReason.initialSyncChange, .accountChange] {
       backend.tell(KeyValueStore.Change(reason: reason, items: [], superseded: ["a"]))
@@ -186,12 +194,8 @@ import Testing
 
   /// A device removes its refusals from the oldest on.
   @Test func `a refusal of a first sync stays until a later one was told`() async throws {
-    let backend = FakeBackend()
-    let store = NSUbiquitousKeyValueStore.on(backend)
-    let heard = Heard(store)
-    #expect(store.synchronize())
-    backend.tell(KeyValueStore.Change(reason: .externalChange, items: []))
-    try await eventually { heard.all.count == 1 }
+    let observed = try await Observed()
+    let (backend, heard) = (observed.backend, observed.heard)
     // The second found no room at the first sync, either.
     backend.state.withLock {
       $0.refusals = [.test(1, .initialSync, ["a"]), .test(2, .quota, ["b"])]
@@ -218,12 +222,8 @@ import Testing
   }
 
   @Test func `a refusal of two keys is kept until both were told`() async throws {
-    let backend = FakeBackend()
-    let store = NSUbiquitousKeyValueStore.on(backend)
-    let heard = Heard(store)
-    #expect(store.synchronize())
-    backend.tell(KeyValueStore.Change(reason: .externalChange, items: []))
-    try await eventually { heard.all.count == 1 }
+    let observed = try await Observed()
+    let (backend, heard) = (observed.backend, observed.heard)
     backend.state.withLock { $0.refusals = [.test(1, .quota, ["a", "b"])] }
     // Each is told once what came before has been dealt with.
     for keys: [KeyValueStore.Key] in [["a"], ["other"], ["another"]] {

@@ -128,7 +128,6 @@ struct CarrierWorker: Sendable {
   let engine: Engine
   let dispatcher: CarrierDispatcher
   private let listed = Signal()
-  private let sizes = ListedSizes()
 
   /// Works until the task is cancelled. If `isStopping`, it does one last turn and returns.
   func run(isStopping: Bool = false) async {
@@ -177,7 +176,6 @@ struct CarrierWorker: Sendable {
           return listing
         }
         dispatcher.note(nil, of: id)
-        sizes.set(listing)
         listed.raise()
         engine.input(.carrier(id, .listed(listing)))
       case .get(let names): try await get(names)
@@ -218,7 +216,8 @@ struct CarrierWorker: Sendable {
 
   private func get(_ name: ObjectName, _ opener: ObjectOpener) async -> CarrierFailure? {
     // The core counts the listed sizes, so an object may not bring more.
-    let limit = min(sizes[name] ?? Limits.objectBytes, Limits.objectBytes)
+    let listed = engine.read { $0.listedBytes(of: name, on: id) }
+    let limit = min(listed ?? Limits.objectBytes, Limits.objectBytes)
     do throws(CarrierFailure) {
       let bytes = try await storage.get(name.description, from: place, limit: limit)
       engine.metrics.carrierBytesGot.increment(by: bytes?.count ?? 0)
@@ -251,15 +250,6 @@ struct CarrierWorker: Sendable {
     let wait = failure.retryAfter.map { UInt64(max(0, $0 / .milliseconds(1))) }
     engine.input(.carrier(id, .failed(retryAfterMilliseconds: wait)))
   }
-}
-
-/// The sizes of a carrier's objects, as it listed them last.
-private final class ListedSizes: Sendable {
-  private let sizes = Mutex<[ObjectName: Int]>([:])
-
-  subscript(name: ObjectName) -> Int? { sizes.withLock { $0[name] } }
-
-  func set(_ listing: [ObjectName: Int]) { sizes.withLock { $0 = listing } }
 }
 
 /// Hands the core's orders to the carriers' workers, and knows what went wrong last.

@@ -138,7 +138,7 @@ struct StatusLog: Sendable {
 }
 
 extension NodeStatus.Device {
-  /// Who enrolled the device, for the log.
+  /// The device or key that enrolled this one, for the log.
   fileprivate func enrolled(in status: NodeStatus) -> [String: String] {
     switch enroller {
     case .device(let id):

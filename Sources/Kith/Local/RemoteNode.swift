@@ -41,24 +41,8 @@ final class RemoteNode: StoreService, NodeAccess {
     /// The requests without an answer.
     var calls: [Int: Call] = [:]
     var views: [StoreIdentifier: StoreView] = [:]
-    /// The number of answers that accepted writes of this program.
-    var accepted = 0
-    /// How many of them the node has said to be durable.
-    var durable = 0
-    /// How many of them came before the last flush that the node failed.
-    var failed = 0
-    /// The number of flushes that the node failed, each for newly accepted writes.
-    var failedFlushes = 0
-    var flushError: KithError?
+    var writes = AttachedWrites()
     var followsProgress = false
-
-    /// Notes that the node failed a flush. Repeated for the same writes, it is no new loss.
-    mutating func note(_ error: KithError, ofFlushing accepted: Int) {
-      guard error.code != .closed, accepted > failed else { return }
-      failed = accepted
-      failedFlushes += 1
-      flushError = error
-    }
   }
 
   let directory: String
@@ -138,18 +122,8 @@ final class RemoteNode: StoreService, NodeAccess {
   /// The node failed a flush, or ended without saying that all is durable. The node tells a program
   /// once, and each of its stores must hear it.
   var loss: WriteLoss? {
-    state.withLock { state -> WriteLoss? in
-      if state.hasEnded && !state.isGoodbye && state.durable < state.accepted {
-        return WriteLoss(number: state.failedFlushes + 1, error: Self.endedEarly)
-      }
-      return state.flushError.map { WriteLoss(number: state.failedFlushes, error: $0) }
-    }
+    state.withLock { $0.writes.loss(hasBrokenOff: $0.hasEnded && !$0.isGoodbye) }
   }
-
-  private static let endedEarly = KithError(
-    .timedOut,
-    "The program that had the directory open has ended before it said that all writes are durable. "
-      + "Read the keys, and write them again if need be.")
 
   func close() { state.withLock { $0.channel }?.close(promise: nil) }
 
@@ -358,7 +332,7 @@ final class RemoteNode: StoreService, NodeAccess {
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], expecting: ExpectedValues
   ) throws(KithError) {
     try ask(.write(store, operations, expecting: expecting), within: LocalLimits.write) { _ in
-      self.state.withLock { $0.accepted += 1 }
+      self.state.withLock { $0.writes.accepted += 1 }
     }
   }
 
@@ -371,7 +345,7 @@ final class RemoteNode: StoreService, NodeAccess {
         .writeEach(store, Array(message)), within: LocalLimits.write
       ) { answer in
         guard case .written(let count, let refused) = answer, refused.count < count else { return }
-        self.state.withLock { $0.accepted += 1 }
+        self.state.withLock { $0.writes.accepted += 1 }
       }
       guard case .written(let count, let refused) = answer, (1...message.count).contains(count)
       else { throw .malformedControl }
@@ -409,15 +383,14 @@ final class RemoteNode: StoreService, NodeAccess {
   }
 
   func flush() throws(KithError) {
-    let accepted = state.withLock { $0.durable < $0.accepted ? $0.accepted : nil }
-    guard let accepted else {
+    guard let accepted = state.withLock({ $0.writes.unflushed }) else {
       if hasEnded { throw Self.ended }
       return
     }
     try ask(
       .flush, within: LocalLimits.write,
-      onAnswer: { _ in self.state.withLock { $0.durable = max($0.durable, accepted) } },
-      onFailure: { error in self.state.withLock { $0.note(error, ofFlushing: accepted) } })
+      onAnswer: { _ in self.state.withLock { $0.writes.noteDurable(accepted) } },
+      onFailure: { error in self.state.withLock { $0.writes.note(error, ofFlushing: accepted) } })
   }
 
   func adopt(

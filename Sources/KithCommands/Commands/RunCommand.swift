@@ -155,8 +155,8 @@ struct ListenPlan: Equatable {
     }
     guard !host.isEmpty else { throw wrong }
     if rest.isEmpty { return (String(host), nil) }
-    guard rest.first == ":", let port = PortNumber(rest.dropFirst()) else { throw wrong }
-    return (String(host), port.number)
+    guard rest.first == ":", let port = PeerAddress.port(rest.dropFirst()) else { throw wrong }
+    return (String(host), port)
   }
 }
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import FoundationEssentials
 import Kith
+import KithNetwork
 import KithTerminal
 import Synchronization
 
@@ -183,5 +184,15 @@ enum PassphrasePrompt {
       guard !bytes.isEmpty else { throw KithError(.passphrase, "The passphrase is empty.") }
       return Passphrase(zeroing: &bytes)
     }
+  }
+}
+
+/// A TCP port that a person wrote.
+struct PortNumber: ExpressibleByArgument, Equatable {
+  let number: UInt16
+
+  init?(argument: String) {
+    guard let number = PeerAddress.port(argument) else { return nil }
+    self.number = number
   }
 }

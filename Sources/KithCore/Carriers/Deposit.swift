@@ -158,7 +158,7 @@ struct Deposit: Sendable {
     }
   }
 
-  /// The pieces that no object names if the rest is not put. What was under way may be put or not.
+  /// The pieces that no object names if the rest is not put. The object under way may be put or not.
   var loosePieces: [ObjectName] { pieces + (underWay?.body.pieces ?? []) }
 
   /// The object under way was put: returns the note of it. Nil if none of that name was under way.

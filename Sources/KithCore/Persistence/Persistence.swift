@@ -72,8 +72,12 @@ extension ReplicaStorage {
   /// Reads everything, with all boxes in memory.
   ///
   /// - Complexity: O(*n*) in the stored bytes.
-  package func load() throws(StorageError) -> Snapshot {
-    let outline = try outline()
+  package func load() throws(StorageError) -> Snapshot { try load(outline()) }
+
+  /// Reads the rest of an outline, with all boxes in memory.
+  ///
+  /// - Complexity: O(*n*) in the bytes of change sets.
+  package func load(_ outline: StorageOutline) throws(StorageError) -> Snapshot {
     var snapshot = outline.snapshot
     for (store, changeSets) in outline.changeSets {
       for (reference, indices) in changeSets {

@@ -251,6 +251,11 @@ extension Replica {
     }
   }
 
+  /// The bytes of an object, as the last listing that showed it said.
+  package func listedBytes(of name: ObjectName, on id: CarrierID) -> Int? {
+    carriers[id]?.objects[name]?.bytes
+  }
+
   /// Whether a turn is under way, or one is asked for.
   package func isBusy(with id: CarrierID) -> Bool {
     guard let carrier = carriers[id] else { return false }

@@ -40,6 +40,8 @@ package final class PairingChannel: Sendable {
     /// Nil again after its end was told.
     var owner: (any PairingSessionOwner)?
     var isSession = false
+    /// Whether reading is paused until an owner takes the messages.
+    var isFull = false
   }
 
   /// Proved by the other side.
@@ -120,11 +122,13 @@ package final class PairingChannel: Sendable {
   }
 
   private func pass(to owner: any PairingSessionOwner) {
-    let (messages, isOver) = state.withLock { state in
+    let (messages, wasFull, isOver) = state.withLock { state in
       state.owner = owner
-      defer { state.messages = [] }
-      return (state.messages, state.end != nil)
+      defer { (state.messages, state.isFull) = ([], false) }
+      return (state.messages, state.isFull, state.end != nil)
     }
+    // What waits on the connection follows these: the channel hands it on later.
+    if wasFull { setReading(true) }
     for message in messages { owner.received(message) }
     if isOver { tellEnd() }
   }
@@ -216,20 +220,27 @@ extension PairingChannel: SessionSink {
     ready(self)
   }
 
-  /// Too many waiting messages end the exchange.
+  /// Too many waiting messages end the exchange. A session pauses: its owner may have much to
+  /// publish before it takes them.
   func received(_ message: [UInt8]) {
     if let owner { return owner.received(message) }
-    var isFull = false
+    var (isFull, isTooMany) = (false, false)
     let waiter = state.withLock { state -> CheckedContinuation<[UInt8], any Error>? in
       if let waiter = state.waiter.take() { return waiter }
       guard state.end == nil else { return nil }
-      isFull = state.messages.count >= NetworkLimits.pairingQueuedMessages
-      if !isFull { state.messages.append(message) }
+      isTooMany = state.messages.count >= NetworkLimits.pairingQueuedMessages
+      if !isTooMany { state.messages.append(message) }
+      isFull = state.isSession && state.messages.count == NetworkLimits.pairingQueuedMessages
+      state.isFull = isFull
       return nil
     }
     waiter?.resume(returning: message)
-    if isFull { abort(.closed) }
+    if isTooMany { return abort(.closed) }
+    if isFull { setReading(false) }
   }
+
+  /// How many messages nobody has taken yet.
+  var waitingMessages: Int { state.withLock { $0.messages.count } }
 
   func receivedBytes(_ count: Int) {}
   func writable(_ isWritable: Bool) { owner?.writable(isWritable) }

@@ -86,20 +86,6 @@ package final class SQLiteStorage: ReplicaStorage {
     }
   }
 
-  /// Loads all that was committed, as ``outline()`` read it.
-  ///
-  /// - Complexity: O(*n*) in the bytes of change sets.
-  package func load(_ outline: StorageOutline) throws(StorageError) -> Snapshot {
-    var snapshot = outline.snapshot
-    for (store, changeSets) in outline.changeSets {
-      for (reference, indices) in changeSets {
-        let keys = reference.keys(indices, in: store)
-        for (key, row) in zip(keys, try rows(keys)) { snapshot[key] = row }
-      }
-    }
-    return snapshot
-  }
-
   /// Opens the rows while other threads may use the database.
   ///
   /// - Complexity: O(*n*) in their bytes.

@@ -491,7 +491,7 @@ import Testing
       #expect(device.replica.roster.name(of: world.id(1)) == "desk")
     }
     world.perform(.rename(world.id(1), ""), on: 0)
-    world.perform(.rename(TestWorld.makeKeys(&world.random).id, "x"), on: 0)
+    world.perform(.rename(Founder.makeKeys(&world.random).id, "x"), on: 0)
     #expect(world.devices[0].refusedMembership == [.invalidName, .unknownDevice])
     // A name that a revoked device gave another does not count any more.
     world.revoke(2, by: 0)

@@ -30,7 +30,7 @@ import Testing
 
   /// Has the first device take in a further one. The first device does not hear of it again.
   private func enrol(by world: TestWorld) throws -> [Effect] {
-    let keys = TestWorld.makeKeys(&world.random)
+    let keys = Founder.makeKeys(&world.random)
     let request = try JoinRequest.make(
       account: world.account, keys: keys, name: "enrolled", issued: 4)
     let replica = world.devices[0].replica
@@ -48,7 +48,7 @@ import Testing
     to world: TestWorld, underOlderEpoch: Bool = false
   ) -> (session: SessionID, effects: [Effect]) {
     let session = SessionID(rawValue: 1_000)
-    let keys = TestWorld.makeKeys(&world.random)
+    let keys = Founder.makeKeys(&world.random)
     var peer = SessionPeer(
       transportKey: keys.transportPublicKey,
       hello: world.devices[1].replica.hello(port: 0, at: world.instant(of: 1)), isDialled: false,
@@ -111,7 +111,7 @@ import Testing
         RenameRecord(device: liar.id, name: "renamed", issued: 9)), signatures: []
     ).signed(by: liar.signing, account: world.account)
     let mate = try JoinRequest.make(
-      account: world.account, keys: TestWorld.makeKeys(&world.random), name: "mate", issued: 9
+      account: world.account, keys: Founder.makeKeys(&world.random), name: "mate", issued: 9
     ).signed(by: liar.signing, account: world.account)
     hand([rename, mate], to: first, on: session, world)
     #expect(first.replica.roster.digest == before)

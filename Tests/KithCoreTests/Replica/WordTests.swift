@@ -243,7 +243,7 @@ import Testing
 
   @Test func `words of strangers are passed over, and those from the future count`() throws {
     let world = try line(3, seed: 909)
-    let stranger = TestWorld.makeKeys(&world.random)
+    let stranger = Founder.makeKeys(&world.random)
     let said = Word(
       word(by: 2, in: world).content, version: Word.Version(number: 7, process: 7),
       account: world.account, keys: stranger)

@@ -98,37 +98,12 @@ final class TestWorld {
   /// An account of so many devices, which have never met but in pairing. The first created it.
   init(devices count: Int, seed: UInt64, policy: Policy = .standard) throws {
     random = SeededEntropy(seed: seed)
-    let first = Self.makeKeys(&random)
-    let (account, records) = try Account.create(
-      recovery: RecoveryKey(entropy: &random), keys: first, name: "device 0", issued: 1,
-      entropy: &random)
-    self.account = account
-    var roster = Roster(account: account)
-    _ = roster.learn(all: records)
-    var keyring = Keyring()
-    keyring.refresh(from: roster, keys: first)
-    var all = [first]
-    for index in 1..<max(count, 1) {
-      let keys = Self.makeKeys(&random)
-      let request = try JoinRequest.make(
-        account: account, keys: keys, name: "device \(index)", issued: 2)
-      let accepted = try JoinRequest.accept(
-        request, roster: roster, keyring: keyring, keys: first, entropy: &random)
-      _ = roster.learn(all: accepted)
-      all.append(keys)
-    }
-    for (index, keys) in all.enumerated() {
-      var disk = Snapshot()
-      for record in roster.records { disk.records[record.id] = record.encoded }
-      try add(keys, disk: disk)
+    let founder = Founder(devices: count, entropy: &random)
+    account = founder.account
+    for (index, member) in founder.members.enumerated() {
+      try add(member.keys, disk: member.snapshot)
       perform(.open(Self.store, policy), on: index)
     }
-  }
-
-  static func makeKeys(_ random: inout SeededEntropy) -> DeviceKeys {
-    DeviceKeys(
-      signingSeed: SigningSeed(random: &random), boxSeed: BoxSeed(random: &random),
-      transport: TransportPrivateKey(random: &random))
   }
 
   func add(_ keys: DeviceKeys, disk: Snapshot, isCopy: Bool = false) throws {
@@ -193,7 +168,7 @@ final class TestWorld {
 
   /// A further device that another has confirmed, as the session of its join begins.
   func beginJoin(by index: Int = 0) throws -> (joiner: Int, session: SessionID) {
-    let keys = Self.makeKeys(&random)
+    let keys = Founder.makeKeys(&random)
     let host = devices[index]
     let request = try JoinRequest.make(account: account, keys: keys, name: "late", issued: 3)
     let records = try JoinRequest.accept(
