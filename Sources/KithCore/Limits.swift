@@ -68,7 +68,7 @@ package enum Limits {
   /// Bytes of one author, over all stores.
   package static let authorBytes = 56 << 20
   /// The part of ``authorBytes`` for stores that no program on this host has opened.
-  static let unopenedAuthorBytes = 16 << 20
+  package static let unopenedAuthorBytes = 16 << 20
   /// Bytes of all other authors together.
   static let authorsBytes = 64 << 20
   /// Bytes that an author may use even if others have used all.

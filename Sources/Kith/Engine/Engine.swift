@@ -58,7 +58,8 @@ final class Engine: Sendable {
     let outline = try storage.outline()
     do throws(ReplicaError) {
       return try Replica(
-        account: account, keys: keys, outline: outline, process: process, entropy: SystemRandom()
+        account: account, keys: keys, outline: outline, process: process, entropy: SystemRandom(),
+        concurrently: BlockingThread.perform
       ) { (keys) throws(StorageError) in try storage.rows(keys) }
     } catch {
       if case .storage(let error) = error { throw error }

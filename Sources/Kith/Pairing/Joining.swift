@@ -185,12 +185,16 @@ public struct JoinProgress: Sendable, Hashable {
   public var stores: Int
   /// The number of stores that were pulled.
   public var pulledStores: Int
+  /// The number of stores, among those, that are not whole yet: a device takes at most 16 MiB of one
+  /// author into stores that no program on its host has opened. The rest comes once one opens them.
+  public var partialStores: Int
   /// The number of change sets that were pulled.
   public var changeSets: Int
 
-  init(_ progress: (stores: Int, pulledStores: Int, changeSets: Int)) {
+  package init(_ progress: (stores: Int, pulledStores: Int, partialStores: Int, changeSets: Int)) {
     stores = progress.stores
     pulledStores = progress.pulledStores
+    partialStores = progress.partialStores
     changeSets = progress.changeSets
   }
 }

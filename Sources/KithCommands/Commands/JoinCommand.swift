@@ -96,6 +96,7 @@ struct JoinCommand: AsyncParsableCommand {
     if let notice { console.talk(notice) }
     try arrival.get()
     console.talk("Joined.")
+    if let partial = shown.partial { console.talk(partial) }
     if let unshown { console.talk(unshown) }
     options.offerService()
   }
@@ -132,12 +133,23 @@ final class JoinProgressLine: Sendable {
 
   private let console: Console
   private let printed = Mutex<(stores: Int, at: ContinuousClock.Instant)?>(nil)
+  private let partialStores = Mutex(0)
 
   init(_ console: Console) {
     self.console = console
   }
 
+  /// Names the limit by which stores are not whole; nil if all are.
+  var partial: String? {
+    let count = partialStores.withLock { $0 }
+    guard count > 0 else { return nil }
+    return "\(Format.count(count, "store")) came only in part: of one device's data, at most "
+      + "\(Format.bytes(Limits.unopenedAuthorBytes)) are kept in stores that no program here has "
+      + "opened. The rest comes once a program opens them and the node runs."
+  }
+
   func show(_ progress: JoinProgress) {
+    partialStores.withLock { $0 = progress.partialStores }
     let isDue = printed.withLock { printed in
       let isNews = printed.map { $0.stores != progress.stores } ?? true
       guard isNews || printed.map({ ContinuousClock.now - $0.at >= Self.pause }) == true else {

@@ -62,7 +62,8 @@ struct RosterCheck: Check {
         finding(
           .note, tried: "looked at the store \(Columns.printable(store.identifier.rawValue))",
           seen: store.remarks { report.name(of: $0, limit: 64) },
-          advice: "remove keys there, or use smaller values"))
+          advice: store.isOverLimit || store.isOpenedHere
+            ? "remove keys there, or use smaller values" : nil))
     }
     for id in Set(report.stores.flatMap(\.policyMismatches)).sorted() {
       findings.append(

@@ -177,7 +177,10 @@ extension NodeStatus.Store {
     }
     if !authorsOverLimit.isEmpty {
       let names = authorsOverLimit.map(name).sorted().joined(separator: ", ")
-      remarks.append("over the limit of one device: \(names)")
+      remarks.append(
+        isOpenedHere
+          ? "over the limit of one device: \(names)"
+          : "in part: the rest of \(names) comes once a program here opens it")
     }
     if !policyMismatches.isEmpty {
       remarks.append(

@@ -84,7 +84,9 @@ extension Replica {
     carryOut(applied.outcome, in: [batch.store])
     switch applied.relay {
     case .nothing: break
-    case .batch(let batch): push(batch, isEarly: earlySending.relays, except: id)
+    case .batch(let relayed):
+      let batch = stores[batch.store]?.remaining(of: relayed) ?? relayed
+      if !batch.isEmpty { push(batch, isEarly: earlySending.relays, except: id) }
     case .pieces: push(Batch(store: batch.store), isInPieces: true, except: id)
     }
     if let removals { push(removals, except: nil) }

@@ -71,13 +71,15 @@ extension Replica {
   /// Whether every store that the inviter listed was pulled.
   package var hasPulledAll: Bool { links.values.contains { $0.pull?.isDone == true } }
 
-  /// Nil if this device is not joining.
+  /// Nil if this device is not joining. `partialStores`: those of which more is there than a device
+  /// takes of one author.
   ///
   /// - Complexity: O(*s*) in the stores.
-  package var joinProgress: (stores: Int, pulledStores: Int, changeSets: Int)? {
+  package var joinProgress: (stores: Int, pulledStores: Int, partialStores: Int, changeSets: Int)? {
     guard let link = links.values.first(where: \.isInviter) else { return nil }
     return (
       link.pull?.listed?.count ?? 0, link.pulledStores,
+      stores.values.count { !$0.reportedOverLimit.isEmpty },
       stores.values.reduce(0) { $0 + $1.log.changeSets.count }
     )
   }

@@ -183,6 +183,7 @@ extension Replica {
     status.isBelowHorizon = store.horizon.isBelow
     status.quarantined = store.quarantined
     status.authorsOverLimit = store.reportedOverLimit.sorted()
+    status.isOpenedHere = store.isUsedHere
     status.isOverLimit =
       store.log.weights[keys.id] > AuthorBudget.most(beside: ownBytes, in: store, of: keys.id)
     status.missing = store.missing

@@ -54,13 +54,14 @@ package struct Replica: Sendable {
     ) { keys in keys.map { snapshot[$0] } }
   }
 
-  /// Reads change sets one by one, and keeps no box.
+  /// Reads change sets one by one, and keeps no box. With a repeater, several stores are restored at
+  /// once.
   ///
   /// - Complexity: O(*n*) in the entries stored; each is opened.
   package init(
     account: AccountID, keys: DeviceKeys, outline: StorageOutline, process: ProcessID,
-    entropy: some Entropy,
-    rows: ([RowKey]) throws(StorageError) -> [[UInt8]?]
+    entropy: some Entropy, concurrently repeater: InboundMessage.Repeater? = nil,
+    rows: @escaping @Sendable ([RowKey]) throws(StorageError) -> [[UInt8]?]
   ) throws(ReplicaError) {
     let snapshot = outline.snapshot
     var roster = Roster(account: account)
@@ -83,16 +84,15 @@ package struct Replica: Sendable {
     contacts = Contacts(snapshot.addresses)
     damage = outline.damage
     counters.damaged = damage.rows
-    for (identifier, stored) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
-      do throws(StorageError) {
-        let restored = try StoreReplica.restored(
-          identifier, stored, outline.changeSets[identifier] ?? [:], by: judge,
-          &members.keyring, keepsHistory: keepsHistory, rows)
-        stores[identifier] = restored.store
-        counters.damaged += restored.damaged
-      } catch {
-        throw .storage(error)
+    do throws(StorageError) {
+      for store in try StoreReplica.restored(
+        outline, by: judge, keyring, concurrently: repeater, rows)
+      {
+        stores[store.store.identifier] = store.store
+        counters.damaged += store.damaged
       }
+    } catch {
+      throw .storage(error)
     }
     for (id, objects) in snapshot.carriers {
       carriers[id] = Carrier()

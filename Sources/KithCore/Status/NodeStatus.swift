@@ -112,6 +112,9 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     /// The devices whose change sets take more than a device keeps of one author: their newest ones
     /// are not accepted here.
     package var authorsOverLimit: [DeviceID] = []
+    /// Whether a program on this host opened it. Of stores that none has opened, all together, a
+    /// device keeps less of one author.
+    package var isOpenedHere = false
     /// Whether this device is such an author for the others.
     package var isOverLimit = false
     /// How much of the store was damaged on this disk and is still missing; nil if nothing is.

@@ -151,7 +151,7 @@ extension StoreReplica {
 
 extension Entry {
   /// The removal of this value, with the value's stamp.
-  fileprivate var removal: Entry {
+  var removal: Entry {
     Entry(key: key, stamp: stamp, content: .removed, claim: claim, replaced: replaced)
   }
 }

@@ -94,6 +94,14 @@ extension StoreReplica {
     return relayed.isEmpty ? .nothing : .batch(relayed)
   }
 
+  /// Leaves out change sets that were dropped since, such as those of removals that were forgotten at
+  /// once: peers that do not cover them would relay them without end.
+  func remaining(of batch: Batch) -> Batch {
+    var batch = batch
+    batch.changeSets.removeAll { !log.knows($0.reference) && !log.isCovered($0.header) }
+    return batch
+  }
+
   /// Judges and merges one change set, independently of the others.
   private mutating func apply(
     _ changeSet: ChangeSet, repairing: Bool, by judge: Judge, _ keyring: inout Keyring,

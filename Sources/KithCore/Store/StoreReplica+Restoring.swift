@@ -1,15 +1,36 @@
 internal import KithCrypto
 
 extension StoreReplica {
-  /// Makes a store from storage, which has opened all rows. Signatures were checked before
-  /// storing. Only one change set's boxes are in memory at a time.
-  ///
-  /// - Returns: The store, and the number of unreadable parts.
+  /// A store from storage, and the number of its unreadable parts.
+  typealias Restored = (store: Self, damaged: Int)
+
+  /// Makes all stores from storage, which has opened all rows. Signatures were checked before
+  /// storing. Only one change set's boxes are in memory at a time, for each thread of the repeater.
   static func restored(
+    _ outline: StorageOutline, by judge: Judge, _ keyring: Keyring,
+    concurrently repeater: InboundMessage.Repeater?,
+    _ rows: @escaping @Sendable ([RowKey]) throws(StorageError) -> [[UInt8]?]
+  ) throws(StorageError) -> [Restored] {
+    let stored = outline.snapshot.stores.sorted { $0.key < $1.key }
+    var judge = judge
+    judge.repeater = stored.count == 1 ? repeater : nil
+    let results = values(stored.count, by: 1, with: repeater) { [judge] number in
+      Result { () throws(StorageError) in
+        let (identifier, store) = stored[number]
+        return try restored(
+          identifier, store, outline.changeSets[identifier] ?? [:], by: judge, keyring,
+          keepsHistory: outline.snapshot.keepsHistory, rows)
+      }
+    }
+    return try results.map { (result) throws(StorageError) in try result.get() }
+  }
+
+  private static func restored(
     _ identifier: StoreIdentifier, _ stored: StoredStore,
-    _ changeSets: [ChangeSetReference: [UInt32]], by judge: Judge, _ keyring: inout Keyring,
+    _ changeSets: [ChangeSetReference: [UInt32]], by judge: Judge, _ keyring: Keyring,
     keepsHistory: Bool, _ rows: ([RowKey]) throws(StorageError) -> [[UInt8]?]
-  ) throws(StorageError) -> (store: Self, damaged: Int) {
+  ) throws(StorageError) -> Restored {
+    var keyring = keyring
     var store = Self(
       identifier: identifier, policy: stored.policy, keepsHistory: keepsHistory)
     var damaged = 0

@@ -108,10 +108,14 @@ struct ReferenceMerge {
         }
         // In a new change set, which nobody covered before, a value may come back: if a device that
         // never saw its removal carries it over, or publishes its draft of an old copy again. So may
-        // one that was removed where it lay beyond the coverage, and comes once more.
+        // one that was removed where it lay beyond the coverage, and comes once more; and one that a
+        // device and its copy both published: who removed it may have covered only one of them.
         let returned = seen.slots[key]?.contains { kept in
           !kept.entry.isRemoval && kept.changeSet.device == kept.entry.stamp.device
             && !liars.contains(kept.changeSet.device)
+            && !covered.contains {
+              $0.entry.stamp == kept.entry.stamp && $0.chain != kept.changeSet.chain
+            }
             && covered.contains {
               $0.changeSet == kept.changeSet && $0.digest == kept.digest && !$0.wasBeyond
                 && Self.isRemoved($0, covered)

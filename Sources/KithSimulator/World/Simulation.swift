@@ -13,6 +13,8 @@ package final class Simulation {
   /// Microseconds since the run began.
   var now: UInt64 = 0
   var queue = EventQueue<Event>()
+  /// The present virtual second, and its events.
+  private var second: (number: UInt64, events: Int) = (0, 0)
   var devices: [SimulatedDevice] = []
   var connections: [ConnectionNumber: Connection] = [:]
   var sessions: [DeviceNumber: [SessionID: (connection: ConnectionNumber, end: Int)]] = [:]
@@ -49,6 +51,9 @@ package final class Simulation {
   var openedObjects: [ObjectName: (bytes: [UInt8], epoch: EpochID, object: OpenedObject)] = [:]
   /// How far a publishing clock may be ahead, in microseconds.
   var clockExcess: UInt64 = 0
+
+  /// Above what 64 devices cause as all connect at once.
+  private static let mostEventsOfSecond = 500_000
 
   private init(_ schedule: Schedule, keepsTrace: Bool) throws(Violation) {
     self.schedule = schedule
@@ -123,6 +128,13 @@ package final class Simulation {
 
   func pass(until end: UInt64) throws(Violation) {
     while let (time, event) = queue.next(until: end) {
+      if time / 1_000_000 > second.number { second = (time / 1_000_000, 0) }
+      second.events += 1
+      guard second.events <= Self.mostEventsOfSecond else {
+        throw Violation(
+          .bounds,
+          "\(Self.mostEventsOfSecond) events within a second: messages are passed on without end")
+      }
       now = time
       try happen(event)
     }

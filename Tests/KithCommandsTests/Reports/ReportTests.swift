@@ -48,6 +48,25 @@ struct ReportTests {
     return store
   }()
 
+  @Test func `a store that no program opened is said to be there in part`() {
+    var store = NodeStatus.Store(
+      identifier: StoreIdentifier("default")!,
+      usage: KeyValueStore.Usage(bytes: 0, keys: 0, policy: .standard))
+    store.authorsOverLimit = [Self.server.id]
+    let name: (DeviceID) -> String = { _ in "server" }
+    #expect(store.remarks(name) == "in part: the rest of server comes once a program here opens it")
+    store.isOpenedHere = true
+    #expect(store.remarks(name) == "over the limit of one device: server")
+  }
+
+  @Test func `a join names stores that came in part`() {
+    let line = JoinProgressLine(Console(isQuiet: true))
+    line.show(JoinProgress((stores: 3, pulledStores: 3, partialStores: 0, changeSets: 9)))
+    #expect(line.partial == nil)
+    line.show(JoinProgress((stores: 3, pulledStores: 3, partialStores: 1, changeSets: 9)))
+    #expect(line.partial?.hasPrefix("1 store came only in part") == true)
+  }
+
   @Test func `the table of carriers says since when each holds everything`() {
     var status = NodeStatus(account: nil, device: nil)
     var nas = NodeStatus.Carrier(kind: "folder", location: "/mnt/nas\u{1B}", isShared: false)

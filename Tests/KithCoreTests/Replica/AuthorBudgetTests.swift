@@ -62,6 +62,7 @@ import Testing
         .authorOverLimit(store: last, author: world.devices[0].keys.id)))
     let status = world.devices[1].replica.status().stores.first { $0.identifier == last }
     #expect(status?.authorsOverLimit == [world.devices[0].keys.id] && status?.isOverLimit == false)
+    #expect(status?.isOpenedHere == false)
     let chain = try world.chain(of: 0)
     #expect(world.devices[1].replica.stores[last]?.log.vector[chain] ?? 0 < 5)
     // A program opens a store, and the device remembers that.

@@ -341,6 +341,34 @@ import Testing
     #expect(world.digest(0) == world.digest(1) && world.digest(1) == world.digest(2))
   }
 
+  /// Found by the simulator: who lacked what came before it took it in, forgot it at once and passed it
+  /// on, each time that it came.
+  @Test func `a removal beyond the coverage that is forgotten at once is not passed on`() throws {
+    let world = try TestWorld(devices: 4, seed: 715)
+    world.connectAll()
+    world.settle()
+    limitRemovals(in: world)
+    for other in 0..<3 { world.disconnect(other, 3) }
+    let early = try world.seal(
+      [world.entry("early", on: 3).removal.plaintext()], by: 3, sequence: 8)
+    let late = try world.seal([world.entry("late", on: 3).plaintext()], by: 3, sequence: 9)
+    world.now.wallMilliseconds += 1_000
+    for number in 0..<Self.limit {
+      world.write([set("other \(number)", 1)], on: 0)
+      world.settle()
+      world.write([remove("other \(number)")], on: 0)
+      world.settle()
+    }
+    try world.hand(Batch(store: TestWorld.store, changeSets: [late]), from: 0, to: 1)
+    world.settle()
+    #expect(store(2, world)?.log.knows(late.reference) == true)
+    try world.hand(Batch(store: TestWorld.store, changeSets: [early]), from: 0, to: 1)
+    #expect(world.underWay(from: 1, to: 2).count == 0)
+    world.settle(limit: 20_000)
+    #expect(store(1, world)?.state.removals.count == Self.limit)
+    #expect(store(1, world)?.log.knows(early.reference) == false)
+  }
+
   /// At the end of a session's catching up, and not at the next full `Have`.
   @Test func `digests are compared as soon as vectors are equal, and once`() throws {
     let world = try TestWorld(devices: 2, seed: 712)

@@ -265,7 +265,8 @@ struct CurvesRun {
   private static let valuesOfStore = 1_000
 
   /// Returns the directory of a device that nothing has open, with so many stores of 1,000 values
-  /// of 1,000 bytes.
+  /// of 1,000 bytes. A peer makes it publish; not all of it needs to reach the peer, which accepts 56
+  /// MiB of one author.
   private static func filled(
     stores: Int, by filling: Filling, in directory: URL
   ) async throws -> String {
@@ -275,11 +276,7 @@ struct CurvesRun {
       try await nodes.connected([witness]) {
         for number in 0..<stores {
           let store = try nodes.sender.store("store\(number)")
-          let copy = try witness.store("store\(number)")
           try await publish(store, by: filling)
-          try await BenchNodes.wait("the witness to have a store") {
-            try copy.usage.keys == valuesOfStore
-          }
         }
       }
     }
