@@ -1,4 +1,4 @@
-/// What an attached program knows of its writes: how many the other program's node has accepted, made
+/// An attached program counts its writes: those that the other program's node has accepted, made
 /// durable and lost.
 struct AttachedWrites: Sendable {
   /// The number of answers that accepted writes.
@@ -11,7 +11,7 @@ struct AttachedWrites: Sendable {
   private var failedFlushes = 0
   private var flushError: KithError?
 
-  /// What a flush would make durable: the number of accepted writes; nil: all are durable.
+  /// The number of accepted writes, which a flush would make durable; nil: all are durable.
   var unflushed: Int? { durable < accepted ? accepted : nil }
 
   /// Notes that the node flushed so many.

@@ -127,7 +127,7 @@ package final class PairingChannel: Sendable {
       defer { (state.messages, state.isFull) = ([], false) }
       return (state.messages, state.isFull, state.end != nil)
     }
-    // What waits on the connection follows these: the channel hands it on later.
+    // The event loop reads on only later, so messages still on the connection follow these.
     if wasFull { setReading(true) }
     for message in messages { owner.received(message) }
     if isOver { tellEnd() }
