@@ -62,14 +62,21 @@ struct PairingTests {
     await #expect(throws: PairingError.closed) { try await listener.accept() }
   }
 
-  /// Messages that the other side sends before a person has answered are kept in a bounded queue.
-  @Test func messagesThatNobodyTakesEndAPairing() async throws {
+  private func paired() async throws -> (
+    listener: PairingListener, joiner: PairingChannel, inviter: PairingChannel
+  ) {
     let configuration = configuration()
     let listener = listener(configuration)
     let address = try #require(try await listener.bind().first)
     async let accepted = listener.accept()
     let joiner = try await join(address, token: 1, configuration: configuration)
     let inviter = try await accepted
+    return (listener, joiner, inviter)
+  }
+
+  /// Messages that the other side sends before a person has answered are kept in a bounded queue.
+  @Test func messagesThatNobodyTakesEndAPairing() async throws {
+    let (listener, joiner, inviter) = try await paired()
     for number in 0...NetworkLimits.pairingQueuedMessages { try joiner.send([UInt8(number)]) }
     await #expect(throws: PairingError.closed) { try await joiner.receive() }
     for number in 0..<NetworkLimits.pairingQueuedMessages {
@@ -81,12 +88,7 @@ struct PairingTests {
 
   /// An inviter may have much to publish before its session begins.
   @Test func messagesOfASessionWaitForItsOwner() async throws {
-    let configuration = configuration()
-    let listener = listener(configuration)
-    let address = try #require(try await listener.bind().first)
-    async let accepted = listener.accept()
-    let joiner = try await join(address, token: 1, configuration: configuration)
-    let inviter = try await accepted
+    let (listener, joiner, inviter) = try await paired()
     inviter.allowSession()
     let messages = (0..<3 * NetworkLimits.pairingQueuedMessages).map { [UInt8($0)] }
     for message in messages { joiner.sendSession(message) }
