@@ -112,8 +112,8 @@ struct CarrierObjects: Sendable {
     var body: ObjectBody
     /// The parts of the object that count.
     var parts: [ObjectBody.Part]
-    /// Since when it is known to listings; the end of time if none showed it yet.
-    var seenSince = UInt64.max
+    /// Since when it is known to listings; nil if none showed it yet, because it was put just now.
+    var seenSince: UInt64?
 
     var rank: ObjectBody.Rank { body.rank(name) }
   }
@@ -132,7 +132,7 @@ struct CarrierObjects: Sendable {
       return Counted(
         name: name, body: body,
         parts: body.parts.filter { !left.contains($0.store) && reader.counts($0) },
-        seenSince: object.seenSince ?? .max)
+        seenSince: object.seenSince)
     }.sorted { $1.rank < $0.rank }
   }
 

@@ -58,7 +58,9 @@ struct CarrierPlan {
   /// digest, and no object from nothing that was seen later, or put since, has both of this device.
   ///
   /// One that was seen earlier does not count: the author of the odd object had it, and still has
-  /// another state. A device that refuses an author has another state for good, as others may.
+  /// another state. An odd object that no listing showed is this device's own, of a state that it had
+  /// before: it is no later than any. A device that refuses an author has another state for good, as
+  /// others may.
   private static func odd(
     _ objects: [CarrierObjects.Counted], _ reader: CarrierReader
   ) -> Set<StoreIdentifier> {
@@ -66,9 +68,9 @@ struct CarrierPlan {
     for object in objects {
       for part in object.parts {
         if reader.isOdd(part), reader.stores[part.store]?.refused.isEmpty == true {
-          odd[part.store] = max(odd[part.store] ?? 0, object.seenSince)
+          odd[part.store] = max(odd[part.store] ?? 0, object.seenSince ?? 0)
         } else if part.isFromNothing, reader.stores[part.store]?.matches(part) == true {
-          matching[part.store] = max(matching[part.store] ?? 0, object.seenSince)
+          matching[part.store] = max(matching[part.store] ?? 0, object.seenSince ?? .max)
         }
       }
     }

@@ -91,6 +91,28 @@ struct CarrierPlanTests {
     #expect(plan([below], author(isBelow: true), mayTell: true) == nil)
   }
 
+  /// Another device deleted the object at once, because it has all of it and later ones do too. It
+  /// counts for an hour all the same, and no listing ever shows it.
+  @Test func `a state that it had before, in an object that no listing showed, is put over once`() {
+    let before = body(3, above: 1, digest: Blake2b.digest256([2]))
+    for (seenSince, isPut) in [(nil, false), (20, true)] as [(UInt64?, Bool)] {
+      var (fixture, objects) = (fixture, CarrierObjects())
+      objects[fixture.name()] = fixture.known(body(1), seenSince: 5)
+      objects[fixture.name()] = fixture.known(before, seenSince: seenSince)
+      let author = author()
+      func plan() -> CarrierPlan? {
+        CarrierPlan(
+          objects.counting(for: author.reader), [], author, mayTell: true, isAsked: false)
+      }
+      #expect(plan()?.shares.first.map { $0.above[mine] ?? 0 } == 0)
+      let name = fixture.name()
+      objects[name] = fixture.known(body(3, level: 1, digest: digest), seenSince: nil)
+      #expect(plan() == nil)
+      objects[name]?.seenSince = 10
+      #expect((plan() != nil) == isPut)
+    }
+  }
+
   /// It put its state, then heard of a horizon that it is below, and waits to hear of that state.
   @Test func `the state of a device that got below its horizon later is put by others`() {
     let earlier = body(3, digest: digest)
