@@ -164,7 +164,8 @@ let package = Package(
     .target(
       name: "KithSimulator",
       dependencies: [
-        "KithCore", "KithCrypto", .product(name: "HeapModule", package: "swift-collections"),
+        "KithCore", "KithCrypto", .product(name: "DequeModule", package: "swift-collections"),
+        .product(name: "HeapModule", package: "swift-collections"),
       ],
       swiftSettings: strict),
     .target(

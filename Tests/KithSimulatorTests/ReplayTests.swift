@@ -39,4 +39,19 @@ import Testing
     #expect(first.events > 100)
     #expect(first.trace != Simulation.run(ScheduleMaker.schedule(seed: 78)).trace)
   }
+
+  /// Messages that are passed on without end would never let the virtual time pass.
+  @Test func `more than 500,000 events within a virtual second end a run`() {
+    var schedule = ScheduleMaker.schedule(seed: 1, within: .init(devices: 2...2, faults: []))
+    schedule.phases = [schedule.phases[0]]
+    schedule.phases[0].microseconds = 2_000_000
+    // No devices are parted, so each action is an event without effect. The earlier second's events
+    // do not count in the later one.
+    let times = Array(UInt64(0)..<20_000) + (UInt64(1_000_000)...1_500_000)
+    schedule.phases[0].actions = times.map { Action(at: $0, .heal(withinMicroseconds: 0)) }
+    let result = Simulation.run(schedule)
+    #expect(result.violation?.promise == .bounds)
+    #expect(result.violation?.text.contains("events within a second") == true)
+    #expect((1_490_000...1_500_000).contains(result.microseconds))
+  }
 }

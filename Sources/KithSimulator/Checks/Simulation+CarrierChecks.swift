@@ -250,9 +250,10 @@ extension Simulation {
         }
       }
     }
-    // What liars and thieves put may stay.
+    // What liars and thieves put may stay, and all on a carrier that nobody uses any more: two devices
+    // that revoked each other may have been its only ones.
     let most = devices.contains(where: \.isTraitor) ? 64 : 24 + 2 * devices.count
-    for number in carriers.indices {
+    for number in Set(all.flatMap(\.carriers)).sorted() {
       let objects = objects(on: number)
       tally.count("objects left", objects)
       guard objects <= most else {

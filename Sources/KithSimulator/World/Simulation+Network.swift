@@ -156,8 +156,7 @@ extension Simulation {
   private func put(
     _ message: InboundMessage, _ bytes: Int, into number: ConnectionNumber, _ end: Int
   ) {
-    guard var connection = connections[number] else { return }
-    let pipe = connection.pipes[end]
+    guard let pipe = connections[number]?.pipes[end] else { return }
     var arrival = now + latency()
     if strikes(.reordering) {
       tally.count("messages that overtook others")
@@ -168,12 +167,7 @@ extension Simulation {
     if let slowest = speeds.compactMap({ $0 }).min() {
       arrival += UInt64(bytes) * 1_000_000 / UInt64(slowest)
     }
-    connection.pipes[end].lastArrival = max(arrival, pipe.lastArrival)
-    connection.pipes[end].bytes += bytes
-    let packet = Connection.Packet(bytes: bytes, message: message, arrivesAt: arrival)
-    let index = pipe.packets.lastIndex { $0.arrivesAt <= arrival }.map { $0 + 1 } ?? 0
-    connection.pipes[end].packets.insert(packet, at: index)
-    connections[number] = connection
+    pipe.put(Connection.Packet(bytes: bytes, message: message, arrivesAt: arrival))
     queue.add(.deliver(number, end: end), at: arrival)
   }
 
@@ -185,12 +179,12 @@ extension Simulation {
       pipe.isFull
       ? pipe.bytes > Connection.lowWaterBytes : pipe.bytes > Connection.highWaterBytes
     if isFull != pipe.isFull {
-      connections[number]?.pipes[end].isFull = isFull
+      pipe.isFull = isFull
       queue.add(
         .input(pipe.from, life: sender.life, .writable(sender.session, !isFull)), at: now)
     }
     if pipe.isDrainAwaited && pipe.bytes <= Connection.lowWaterBytes {
-      connections[number]?.pipes[end].isDrainAwaited = false
+      pipe.isDrainAwaited = false
       queue.add(.input(pipe.from, life: sender.life, .drained(sender.session)), at: now)
     }
   }
@@ -211,15 +205,14 @@ extension Simulation {
     let pipe = connection.pipes[end]
     guard canPass(pipe.from, pipe.to), !devices[pipe.to].isPaused else {
       if !pipe.isStalled {
-        connections[number]?.pipes[end].isStalled = true
+        pipe.isStalled = true
         let patience = UInt64.random(
           in: 20_000_000...Self.silenceMicroseconds, using: &networkChance)
         queue.add(.giveUp(number), at: now + patience)
       }
       return
     }
-    connections[number]?.pipes[end].packets.removeFirst()
-    connections[number]?.pipes[end].bytes -= packet.bytes
+    pipe.removeFirst()
     trace.note("deliver", [UInt64(number), UInt64(end), UInt64(packet.bytes)], at: now)
     fill(number, end)
     guard devices[pipe.to].life == pipe.life else { return }
@@ -237,7 +230,7 @@ extension Simulation {
   func unstall(_ number: ConnectionNumber, to device: DeviceNumber) {
     guard let connection = connections[number], connection.isOpen else { return }
     for (end, pipe) in connection.pipes.enumerated() where pipe.isStalled && pipe.to == device {
-      connections[number]?.pipes[end].isStalled = false
+      pipe.isStalled = false
       for packet in pipe.packets {
         queue.add(.deliver(number, end: end), at: max(now, packet.arrivesAt))
       }
@@ -248,14 +241,10 @@ extension Simulation {
   func hurry() {
     for number in connections.keys.sorted() {
       for end in 0...1 {
-        guard var pipe = connections[number]?.pipes[end], pipe.lastArrival > now else { continue }
-        pipe.lastArrival = now
-        for index in pipe.packets.indices where pipe.packets[index].arrivesAt > now {
-          pipe.lastArrival += setup.latencyMicroseconds
-          pipe.packets[index].arrivesAt = pipe.lastArrival
-          queue.add(.deliver(number, end: end), at: pipe.lastArrival)
+        guard let pipe = connections[number]?.pipes[end], pipe.lastArrival > now else { continue }
+        for arrival in pipe.hurry(after: now, latency: setup.latencyMicroseconds) {
+          queue.add(.deliver(number, end: end), at: arrival)
         }
-        connections[number]?.pipes[end] = pipe
       }
     }
   }
@@ -286,8 +275,7 @@ extension Simulation {
     connections[number]?.isOpen = false
     trace.note("drop", [UInt64(number)], at: now)
     for end in 0...1 {
-      connections[number]?.pipes[end].packets = []
-      connections[number]?.pipes[end].bytes = 0
+      connections[number]?.pipes[end].empty()
       let isLate = !isHealing && Int.random(in: 0..<8, using: &networkChance) == 0
       let late = isLate ? UInt64.random(in: 0...20_000_000, using: &networkChance) : 0
       queue.add(.ended(number, end: end), at: now + setup.latencyMicroseconds + late)
@@ -296,7 +284,7 @@ extension Simulation {
 
   func tell(ofEndOf number: ConnectionNumber, _ end: Int) throws(Violation) {
     guard let pipe = connections[number]?.pipes[end], !pipe.hasEnded else { return }
-    connections[number]?.pipes[end].hasEnded = true
+    pipe.hasEnded = true
     if connections[number]?.pipes.allSatisfy(\.hasEnded) == true { connections[number] = nil }
     sessions[pipe.to]?[pipe.session] = nil
     guard devices[pipe.to].life == pipe.life else { return }
