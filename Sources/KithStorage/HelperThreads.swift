@@ -51,7 +51,10 @@ package enum HelperThreads {
 
   /// Calls the body with every index below a count, and returns after all calls. Free processors help:
   /// a helper lives as long as the work, and its start takes less time than two signature checks.
-  package static func perform(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
+  /// `meanwhile` runs on this thread, which helps after it.
+  package static func perform(
+    _ count: Int, meanwhile: () -> Void = {}, _ body: @escaping @Sendable (Int) -> Void
+  ) {
     let indices = Indices(count: count)
     let wanted = busyCount.withLock { busy in
       let wanted = max(0, min(count - 1, limit - busy))
@@ -66,19 +69,21 @@ package enum HelperThreads {
         ended.signal()
       }
     }
+    meanwhile()
     while let index = indices.take() { body(index) }
     for _ in 0..<begun { ended.wait() }
   }
 
   /// Returns a pure function's values for every index below `count`, in order. A thread takes `piece`
-  /// of them at a time.
+  /// of them at a time; this thread after `meanwhile`.
   static func values<Value: Sendable>(
-    _ count: Int, by piece: Int, _ value: @escaping @Sendable (Int) -> Value
+    _ count: Int, by piece: Int, meanwhile: () -> Void = {},
+    _ value: @escaping @Sendable (Int) -> Value
   ) -> [Value] {
     [Value](unsafeUninitializedCapacity: count) { buffer, initialized in
       // Each call writes only its own elements, and all calls return before the array is read.
       nonisolated(unsafe) let target = buffer.baseAddress
-      perform((count + piece - 1) / piece) { number in
+      perform((count + piece - 1) / piece, meanwhile: meanwhile) { number in
         for index in (number * piece)..<min(count, (number + 1) * piece) {
           target?.advanced(by: index).initialize(to: value(index))
         }

@@ -36,7 +36,7 @@ import Testing
       }
     }
     #expect(!statements.connection.isInTransaction)
-    #expect(try statements.sealed(1, in: .own) == nil)
+    #expect(try statements.connection.integer("SELECT count(*) FROM own") == 0)
   }
 
   @Test func `errors have the path, and SQLite's extended code`() throws {

@@ -268,6 +268,53 @@ import Testing
       try device.storage.load(outline).stores[store]?.changeSets[reference]?.entries == entries)
   }
 
+  /// A batch is read before the rows of the one before are judged.
+  @Test func theFirstOfTwoDamagesIsNamed() throws {
+    let directory = try TestDirectory()
+    let device = try begin(directory)
+    let store = store
+    let numbers = 1...1_300 as ClosedRange<UInt64>
+    try device.storage.commit(numbers.map { .put(.store(store, .draft($0)), [1]) })
+    // A row id that is too high.
+    try device.storage.execute("UPDATE own SET id = 1 << 48 WHERE id = 1300")
+    let late = #expect(throws: StorageError.self) { _ = try device.storage.outline() }
+    #expect(late?.message.contains("row \(1 << 48) of table own is damaged") == true)
+    try device.storage.execute("UPDATE own SET sealed = x'00' WHERE id = 600")
+    let early = #expect(throws: StorageError.self) { _ = try device.storage.outline() }
+    #expect(early?.message.contains("row 600 of table own is damaged") == true)
+  }
+
+  /// Rows with consecutive ids are read together.
+  @Test func rowsComeInTheOrderOfTheirKeys() throws {
+    let directory = try TestDirectory()
+    let device = try begin(directory)
+    let store = store
+    let numbers = 1...9 as ClosedRange<UInt64>
+    try device.storage.commit(numbers.map { .put(.store(store, .draft($0)), [UInt8($0)]) })
+    try device.storage.commit(numbers.map { .put(.store(store, .pastValue($0)), [UInt8($0)]) })
+    try device.storage.commit([.remove(.store(store, .draft(4)))])
+    var keys: [RowKey] = [.store(store, .policy), .incarnation]
+    var expected: [[UInt8]?] = [Policy.standard.row, nil]
+    for number in [1, 2, 3, 4, 5, 6, 6, 3, 2, 8, 9, 7] as [UInt64] {
+      keys.append(.store(store, .draft(number)))
+      expected.append(number == 4 ? nil : [UInt8(number)])
+    }
+    // The ids go on from those of the drafts, in another table.
+    for number in [8, 9, 20, 1] as [UInt64] {
+      keys.append(.store(store, .pastValue(number)))
+      expected.append(number == 20 ? nil : [UInt8(number)])
+    }
+    #expect(try device.storage.rows(keys) == expected)
+    #expect(try device.storage.rows([]) == [])
+    for (sql, row) in [
+      ("UPDATE own SET sealed = x'00' WHERE id = 8", 8), ("DELETE FROM own WHERE id = 2", 2),
+    ] {
+      try device.storage.execute(sql)
+      let error = #expect(throws: StorageError.self) { _ = try device.storage.rows(keys) }
+      #expect(error?.message.hasPrefix("row \(row) of table own is damaged") == true)
+    }
+  }
+
   /// The newest row is lost, and the clock was set back before.
   @Test func aLostClockGoesOnBehindAllOthers() throws {
     let directory = try TestDirectory()

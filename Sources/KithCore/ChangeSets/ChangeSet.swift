@@ -46,9 +46,13 @@ package struct ChangeSet: Hashable, Sendable {
 }
 
 extension StoredChangeSet {
-  /// Without entries, which have rows of their own.
+  /// Its message without entries, which have rows of their own.
   package var row: [UInt8] {
-    StoredChangeSet(header: header, signature: signature).wire.encodedBytes()
+    var row: [UInt8] = []
+    row.reserveCapacity(header.count + signature.count + 12)
+    row.append(header, asField: 1)
+    row.append(signature, asField: 2)
+    return row
   }
 
   package init?(row: [UInt8]) {
@@ -75,6 +79,21 @@ extension StoredChangeSet {
       return entry
     }
     return wire
+  }
+}
+
+extension [UInt8] {
+  /// Appends a field as SwiftProtobuf does, but without a `Data`; none if there are no bytes.
+  fileprivate mutating func append(_ bytes: [UInt8], asField number: UInt8) {
+    guard !bytes.isEmpty else { return }
+    append(CanonicalReader.Tag.bytes(number))
+    var length = bytes.count
+    while length > 0x7f {
+      append(UInt8(length & 0x7f) | 0x80)
+      length >>= 7
+    }
+    append(UInt8(length))
+    append(contentsOf: bytes)
   }
 }
 

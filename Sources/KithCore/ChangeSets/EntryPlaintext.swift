@@ -59,13 +59,26 @@ extension Entry {
 }
 
 extension EncodedValue {
-  /// No value has an empty encoding.
-  fileprivate init(from bytes: UnsafeRawBufferPointer) throws(CanonicalReader.Failure) {
-    do throws(ValueError) {
-      try self.init(checking: [UInt8](bytes))
+  /// No value has an empty encoding. A text is checked without making a `String`.
+  fileprivate init(from content: UnsafeRawBufferPointer) throws(CanonicalReader.Failure) {
+    let bytes = [UInt8](content)
+    var reader = CanonicalReader(content)
+    guard reader.has(ValueTag.string.rawValue) else {
+      do throws(ValueError) {
+        try self.init(checking: bytes)
+      } catch {
+        throw CanonicalReader.Failure()
+      }
+      return
+    }
+    let text = try reader.content()
+    try reader.end()
+    do throws(UTF8.ValidationError) {
+      _ = try UTF8Span(validating: bytes.span.extracting(last: text.count))
     } catch {
       throw CanonicalReader.Failure()
     }
+    self.init(trusting: bytes)
   }
 }
 

@@ -206,7 +206,7 @@ extension ChangeSetReference {
 
 extension [UInt8] {
   fileprivate mutating func append(contentsOf value: some FixedBytes) {
-    value.withUnsafeBytes { append(contentsOf: $0) }
+    Swift.withUnsafeBytes(of: value.storage) { append(contentsOf: $0) }
   }
 
   /// Big-endian.
@@ -226,30 +226,35 @@ extension [UInt8] {
   }
 }
 
-/// Reads parts of fixed length. After too few bytes the values are zero, and ``isShort`` is true.
+/// Reads parts of fixed length in place. After too few bytes the values are zero, and ``isShort``
+/// is true.
 struct RowBytes {
   var left: ArraySlice<UInt8>
   private(set) var isShort = false
 
-  init(_ bytes: some Collection<UInt8>) { left = ArraySlice(bytes) }
+  init(_ bytes: ArraySlice<UInt8>) { left = bytes }
+
+  init(_ bytes: [UInt8]) { left = bytes[...] }
 
   /// Big-endian.
   mutating func number(bytes count: Int) -> UInt64 {
-    guard left.count >= count else {
-      isShort = true
-      return 0
-    }
-    defer { left = left.dropFirst(count) }
-    return left.prefix(count).reduce(0) { $0 << 8 | UInt64($1) }
+    next(count).withUnsafeBytes { $0.reduce(0) { $0 << 8 | UInt64($1) } }
   }
 
   mutating func read<Value: FixedBytes>(_: Value.Type = Value.self) -> Value {
-    guard left.count >= Value.byteCount else {
-      isShort = true
-      return Value { _ in }
+    next(Value.byteCount).withUnsafeBytes { bytes in
+      Value(storage: bytes.isEmpty ? .init() : bytes.loadUnaligned(as: Value.Storage.self))
     }
-    defer { left = left.dropFirst(Value.byteCount) }
-    return Value { $0.copyBytes(from: left.prefix(Value.byteCount)) }
+  }
+
+  /// The next bytes; none if there are too few.
+  private mutating func next(_ count: Int) -> ArraySlice<UInt8> {
+    guard left.count >= count else {
+      isShort = true
+      return []
+    }
+    defer { left = left.dropFirst(count) }
+    return left.prefix(count)
   }
 
   /// Whether the bytes were neither too few nor too many.

@@ -18,6 +18,9 @@ package struct ChangeSetReference: Hashable, Sendable {
 
   package var chain: ChainID { ChainID(device: device, incarnation: incarnation) }
 
+  /// Hashes the digest alone, which covers the rest.
+  package func hash(into hasher: inout Hasher) { hasher.combine(digest) }
+
   /// The keys of its row and of those of its entries.
   package func keys(_ indices: [UInt32], in store: StoreIdentifier) -> [RowKey] {
     [.store(store, .changeSet(self))] + indices.map { .store(store, .entry(self, $0)) }

@@ -84,12 +84,14 @@ extension [Effect] {
   /// Returns the effects; their stored batches hold the rows that these effects remove or change,
   /// because the commit makes them unreadable. `storage`: the state before these effects.
   package func filled(from storage: any ReplicaStorage) throws(StorageError) -> [Effect] {
-    let sent = Set(lazy.flatMap(\.storedBatches).flatMap(\.keys))
-    guard !sent.isEmpty else { return self }
+    guard contains(where: { !$0.storedBatches.isEmpty }) else { return self }
     var removed = Set<RowKey>()
     for case .persist(let mutations) in self {
-      for case .remove(let key) in mutations where sent.contains(key) { removed.insert(key) }
+      for case .remove(let key) in mutations { removed.insert(key) }
     }
+    // Most rounds remove nothing, and a catch-up sends thousands of rows.
+    guard !removed.isEmpty else { return self }
+    removed.formIntersection(lazy.flatMap(\.storedBatches).flatMap(\.keys))
     guard !removed.isEmpty else { return self }
     var overlay: [RowKey: [UInt8]?] = [:]
     func read(_ key: RowKey) throws(StorageError) -> [UInt8]? {

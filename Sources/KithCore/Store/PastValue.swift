@@ -53,7 +53,7 @@ extension PastValue {
     self.init(
       number: number, transaction: wire.transaction, key: Key(wire.key), shown: shown,
       endedMilliseconds: wire.ended,
-      endedBy: wire.hasEndedBy ? try? DeviceID([UInt8](wire.endedBy)) : nil)
+      endedBy: wire.hasEndedBy ? try? DeviceID(wire.endedBy) : nil)
   }
 
   func encoded() -> [UInt8] {

@@ -152,7 +152,7 @@ extension StoreReplica {
     _ changeSet: ChangeSet, _ opened: OpenedChangeSet, noting applied: inout AppliedBatch
   ) {
     let reference = changeSet.reference
-    if let indices = unreadable.removeValue(forKey: reference) {
+    if !unreadable.isEmpty, let indices = unreadable.removeValue(forKey: reference) {
       applied.outcome.mutations += reference.keys(indices, in: identifier).map { .remove($0) }
     }
     let previous = log.insert(changeSet)

@@ -34,7 +34,9 @@ struct OpenedChangeSet {
 extension StoreReplica {
   /// Judges a change set with a valid signature. Quarantine depends on its own bytes alone, entry
   /// by entry.
-  func judge(_ changeSet: ChangeSet, by judge: Judge, _ keyring: inout Keyring) -> Judgement {
+  mutating func judge(
+    _ changeSet: ChangeSet, by judge: Judge, _ keyring: inout Keyring
+  ) -> Judgement {
     let header = changeSet.header
     let author = header.chain.device
     guard !judge.roster.isRevoked(author) else { return .void }
@@ -42,7 +44,7 @@ extension StoreReplica {
       let epoch = keyring[header.epoch],
       let box = keyring.sharedBox(epoch: header.epoch, author: certificate)
     else { return .notYet }
-    guard epoch.storeTag(of: identifier) == header.storeTag else { return .misdirected }
+    guard tag(under: epoch) == header.storeTag else { return .misdirected }
     guard log.chains[header.chain] != nil || hasSpace(for: header.chain, own: judge.own) else {
       return .tooMuch
     }
@@ -52,6 +54,14 @@ extension StoreReplica {
       guard log.weights[author] + changeSet.weight <= capacity else { return .tooMuch }
     }
     return judge.open(changeSet, box: box, of: certificate.boxKey)
+  }
+
+  /// The store's tag; an epoch's id determines its keys, and most change sets have the same epoch.
+  private mutating func tag(under epoch: EpochKeys) -> Digest128 {
+    if let lastTag, lastTag.epoch == epoch.id { return lastTag.tag }
+    let tag = epoch.storeTag(of: identifier)
+    lastTag = (epoch.id, tag)
+    return tag
   }
 
   /// Keeps space free for this device's own chains.

@@ -72,7 +72,7 @@ extension StoreReplica {
         damaged += 1
       }
     }
-    _ = store.state.refresh(store.state.slots.keys)
+    store.state.showAll()
     return (store, damaged)
   }
 

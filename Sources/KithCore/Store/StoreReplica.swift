@@ -32,7 +32,12 @@ struct StoreReplica {
   /// Counts the changes of vector and digest.
   private(set) var revision: UInt64 = 0
 
+  /// The store's tag under the epoch of the last judged change set.
+  var lastTag: (epoch: EpochID, tag: Digest128)?
+
   private var cachedDigest: Digest256?
+  /// About how many bytes are hashed at once.
+  private static let hashedBytes = 1 << 12
 
   var policy: Policy { state.policy }
 
@@ -53,16 +58,22 @@ struct StoreReplica {
   mutating func digest() -> Digest256 {
     if let cachedDigest { return cachedDigest }
     var hasher = Blake2b.Hasher()
-    for (key, slot) in state.slots.sorted(by: { $0.key < $1.key })
-    where !slot.newest.entry.isRemoval {
-      let text = Array(key.text.utf8)
-      let length = withUnsafeBytes(of: UInt32(text.count).bigEndian, Array.init)
-      for kept in slot.kept {
-        hasher.update(length)
-        hasher.update(text)
-        hasher.update(kept.digest)
-      }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(2 * Self.hashedBytes)
+    func add(_ kept: KeptEntry, of key: Key) {
+      withUnsafeBytes(of: UInt32(key.size).bigEndian) { bytes.append(contentsOf: $0) }
+      bytes.append(contentsOf: key.text.utf8)
+      withUnsafeBytes(of: kept.digest) { bytes.append(contentsOf: $0) }
     }
+    for key in state.slots.keys.sorted() {
+      guard let slot = state.slots[key], !slot.newest.entry.isRemoval else { continue }
+      add(slot.newest, of: key)
+      if let runnerUp = slot.runnerUp { add(runnerUp, of: key) }
+      guard bytes.count >= Self.hashedBytes else { continue }
+      hasher.update(bytes)
+      bytes.removeAll(keepingCapacity: true)
+    }
+    hasher.update(bytes)
     let digest = hasher.digest256()
     cachedDigest = digest
     return digest

@@ -66,21 +66,31 @@ struct StoreState {
 
   mutating func merge(_ entry: KeptEntry) -> Slot.Outcome {
     let key = entry.entry.key
-    uncount(key)
-    defer { count(key) }
-    let outcome: Slot.Outcome
-    if slots[key] != nil {
-      outcome = slots[key]?.merge(entry) ?? .known
-    } else {
-      slots[key] = Slot(entry)
-      outcome = .kept(dropped: [])
+    let (old, new, outcome) = Self.merge(entry, into: &slots[key])
+    if drafted[key] == nil {
+      count(old, by: -1)
+      count(new, by: 1)
     }
-    if slots[key]?.newest.entry.isRemoval == true {
+    if new.entry.isRemoval {
       removals.insert(key)
-    } else {
+    } else if old?.entry.isRemoval == true {
       removals.remove(key)
     }
     return outcome
+  }
+
+  /// Also returns the slot's newest entries before and after, so that one look-up suffices.
+  private static func merge(
+    _ entry: KeptEntry, into slot: inout Slot?
+  ) -> (old: KeptEntry?, new: KeptEntry, outcome: Slot.Outcome) {
+    guard var merged = slot else {
+      slot = Slot(entry)
+      return (nil, entry, .kept(dropped: []))
+    }
+    let old = merged.newest
+    let outcome = merged.merge(entry)
+    slot = merged
+    return (old, merged.newest, outcome)
   }
 
   /// Gives a kept entry another location, and returns the former one; nil if the entry is not kept.
@@ -97,20 +107,18 @@ struct StoreState {
 
   /// Sets or removes a key's draft entry.
   mutating func setDraft(_ entry: KeptEntry?, of key: Key) {
-    uncount(key)
+    let published = slots[key]?.newest
+    count(drafted[key] ?? published, by: -1)
     drafted[key] = entry
     if drafted.isEmpty { group = 0 }
-    count(key)
+    count(entry ?? published, by: 1)
   }
 
-  private mutating func count(_ key: Key) { count(key, by: 1) }
-  private mutating func uncount(_ key: Key) { count(key, by: -1) }
-
-  private mutating func count(_ key: Key, by sign: Int) {
-    guard let size = (drafted[key] ?? slots[key]?.newest)?.entry.value?.size else { return }
+  private mutating func count(_ newest: KeptEntry?, by sign: Int) {
+    guard let entry = newest?.entry, let size = entry.value?.size else { return }
     newestBytes += sign * size
     newestKeys += sign
-    if !policy.permits(keyBytes: key.size, valueBytes: size) { neverShown += sign }
+    if !policy.permits(keyBytes: entry.key.size, valueBytes: size) { neverShown += sign }
   }
 
   /// Updates the shown values of the touched keys, and returns the changed ones, by key.
@@ -127,6 +135,23 @@ struct StoreState {
     }
     changes.sort { $0.key < $1.key }
     return changes
+  }
+
+  /// Shows the values of a new state without drafts: ``refresh(_:)`` without its changes.
+  ///
+  /// - Complexity: O(*n*) in the keys if everything fits; otherwise that of ``Admission``.
+  mutating func showAll() {
+    defer { fitted = fits }
+    guard fits else {
+      _ = admitAll()
+      return
+    }
+    shown.reserveCapacity(newestKeys)
+    for (key, slot) in slots {
+      guard let value = slot.newest.entry.value else { continue }
+      shown[key] = Shown(step: .value, value: value)
+    }
+    shownBytes = newestBytes
   }
 
   private mutating func admitAll() -> [ShownChange] {
@@ -208,7 +233,7 @@ extension StoreState {
     for slot in slots.values {
       for kept in slot.kept { _ = state.merge(kept) }
     }
-    _ = state.refresh(slots.keys)
+    state.showAll()
     return state
   }
 }

@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 internal import KithCrypto
 internal import SwiftProtobuf
 
@@ -59,8 +60,19 @@ extension Limits {
   }
 }
 
+extension FixedBytes {
+  /// Reads a message's bytes in place. The initializer for any collection is not specialized here,
+  /// and takes about 1,000 instructions.
+  init(_ bytes: Data) throws(CryptoError) {
+    guard bytes.count == Self.byteCount else {
+      throw .wrongLength(expected: Self.byteCount, actual: bytes.count)
+    }
+    self.init(storage: bytes.withUnsafeBytes { $0.loadUnaligned(as: Storage.self) })
+  }
+}
+
 extension ChainID {
-  init?(device: some Collection<UInt8>, incarnation: UInt64) {
+  init?(device: Data, incarnation: UInt64) {
     guard let device = try? DeviceID(device) else { return nil }
     self.init(device: device, incarnation: Incarnation(rawValue: incarnation))
   }

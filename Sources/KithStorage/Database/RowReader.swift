@@ -10,6 +10,8 @@ struct RowReader {
   private(set) var index = RowIndex()
   private var snapshot = Snapshot()
   private var changeSets: [StoreIdentifier: [ChangeSetReference: [UInt32]]] = [:]
+  /// The change set of the last row, with the entries that follow each other: most rows of one do.
+  private var current: (store: StoreIdentifier, reference: ChangeSetReference, indices: [UInt32])?
   private var damage = StorageDamage()
   private var latestClock = HybridTime.zero
   private var hasOpened = false
@@ -25,15 +27,9 @@ struct RowReader {
       throw .damagedDatabase(path, "the database is damaged (\(check ?? "no answer"))")
     }
     try readVital(seal)
-    for table in [RowTable.own, .shared, .spare] {
-      var batch = RowBatch()
-      try statements.readAll(of: table) { (id, sealed) throws(StorageError) in
-        try note(id, in: table)
-        batch.append(id, sealed)
-        if batch.isFull { try add(batch.takeAll(), of: table, seal) }
-      }
-      try add(batch.takeAll(), of: table, seal)
-    }
+    try reserve()
+    for table in [RowTable.own, .shared, .spare] { try read(table, seal) }
+    endChangeSet()
     if lacksCommits { noteLoss(rows: 0) }
     // The newest row may be damaged.
     if damage.rows > 0 { index.stamp.clock = latestClock }
@@ -50,7 +46,8 @@ struct RowReader {
     var sealed: [RowTable: [Int64: [UInt8]]] = [.vital: [:], .vitalCopy: [:]]
     for table in [RowTable.vital, .vitalCopy] {
       try statements.readAll(of: table) { (id, bytes) throws(StorageError) in
-        try note(id, in: .vital)
+        try check(id, in: .vital)
+        index.last[.vital] = max(index.last[.vital] ?? 0, id)
         sealed[table]?[id] = bytes
       }
     }
@@ -77,10 +74,48 @@ struct RowReader {
     if let damaged { throw damagedRow(damaged, .vital) }
   }
 
+  /// Makes room for the names, because growing hashes all of them again. Removed rows leave gaps
+  /// between ids, so the pages are a bound: a name takes 64 bytes at most.
+  private mutating func reserve() throws(StorageError) {
+    let last = try statements.connection.integer("SELECT max(id) FROM \(RowTable.shared.name)")
+    let pages = try statements.connection.integer("PRAGMA page_count")
+    index.ids.reserveCapacity(min(max(0, last), 4 * pages))
+  }
+
+  /// Helpers open a batch, while this thread adds the one before and reads the next. Errors of
+  /// reading are thrown after those of all rows before.
+  private mutating func read(_ table: RowTable, _ seal: RowSeal) throws(StorageError) {
+    var opened: (ids: [Int64], rows: [SealedRow?]) = ([], [])
+    var next = Result { () throws(StorageError) in try batch(of: table, from: .min) }
+    while case .success(let batch) = next, let last = batch.ids.last {
+      var added: Result<Void, StorageError> = .success(())
+      let rows = seal.open(all: batch.rows) {
+        added = Result { () throws(StorageError) in try add(opened, of: table) }
+        next = Result { () throws(StorageError) in try self.batch(of: table, from: last + 1) }
+      }
+      try added.get()
+      opened = (batch.ids, rows)
+      index.last[table] = last
+    }
+    try add(opened, of: table)
+    _ = try next.get()
+  }
+
+  /// The rows from an id on; empty at the end of the table.
+  private func batch(of table: RowTable, from first: Int64) throws(StorageError) -> RowBatch {
+    var batch = RowBatch()
+    try statements.read(first...Int64.max, of: table) { (id, sealed) throws(StorageError) in
+      try check(id, in: table)
+      batch.append(id, sealed)
+      return !batch.isFull
+    }
+    return batch
+  }
+
   private mutating func add(
-    _ batch: RowBatch, of table: RowTable, _ seal: RowSeal
+    _ opened: (ids: [Int64], rows: [SealedRow?]), of table: RowTable
   ) throws(StorageError) {
-    for (id, row) in zip(batch.ids, seal.open(all: batch.rows)) {
+    for (id, row) in zip(opened.ids, opened.rows) {
       guard let row, add(row, id) else {
         try leaveOut(id, table)
         continue
@@ -88,10 +123,9 @@ struct RowReader {
     }
   }
 
-  private mutating func note(_ id: Int64, in table: RowTable) throws(StorageError) {
+  private func check(_ id: Int64, in table: RowTable) throws(StorageError) {
     // Rows are numbered from 1. A damaged number would be followed by new ones.
     guard (1..<1 << 48).contains(id) else { throw damagedRow(id, table) }
-    index.last[table] = max(index.last[table] ?? 0, id)
   }
 
   private func damagedRow(_ id: Int64, _ table: RowTable) -> StorageError {
@@ -116,19 +150,32 @@ struct RowReader {
   /// Returns false if the key has a row already.
   private mutating func add(_ row: SealedRow, _ id: Int64) -> Bool {
     hasOpened = true
-    guard index.ids[row.name] == nil else { return false }
-    index.ids[row.name] = id
+    if let known = index.ids.updateValue(id, forKey: row.name) {
+      index.ids[row.name] = known
+      return false
+    }
     latestClock = max(latestClock, row.stamp.clock)
     if row.stamp.number >= index.stamp.number { index.stamp = row.stamp }
     switch row.key {
     case .clock: break
-    case .store(let store, .changeSet(let reference)):
-      changeSets[store, default: [:]][reference, default: []] += []
+    case .store(let store, .changeSet(let reference)): begin(reference, of: store)
     case .store(let store, .entry(let reference, let index)):
-      changeSets[store, default: [:]][reference, default: []].append(index)
+      begin(reference, of: store)
+      current?.indices.append(index)
     default: snapshot[row.key] = Array(row.bytes)
     }
     return true
+  }
+
+  private mutating func begin(_ reference: ChangeSetReference, of store: StoreIdentifier) {
+    guard current?.reference != reference || current?.store != store else { return }
+    endChangeSet()
+    current = (store, reference, [])
+  }
+
+  private mutating func endChangeSet() {
+    guard let (store, reference, indices) = current.take() else { return }
+    changeSets[store, default: [:]][reference, default: []] += indices
   }
 }
 
@@ -147,10 +194,5 @@ private struct RowBatch {
     ids.append(id)
     rows.append(sealed)
     bytes += sealed.count
-  }
-
-  mutating func takeAll() -> Self {
-    defer { self = Self() }
-    return self
   }
 }

@@ -77,7 +77,10 @@ final class Connection {
   func read(
     _ sql: String, each: (Statement) throws(StorageError) -> Void
   ) throws(StorageError) {
-    try Statement(sql, on: self, flags: 0).read(each: each)
+    try Statement(sql, on: self, flags: 0).read { (row) throws(StorageError) in
+      try each(row)
+      return true
+    }
   }
 
   /// The first column of the first row; 0 if there is none.
@@ -151,7 +154,8 @@ final class Connection {
   }
 }
 
-/// A prepared SQL statement. Its parameters are a row id, bytes, or both in this order.
+/// A prepared SQL statement. Its parameters are a row id, bytes, or both in this order; or the
+/// first and the last row id of a range.
 final class Statement {
   private let connection: Connection
   private let handle: OpaquePointer
@@ -183,15 +187,19 @@ final class Statement {
     try finish(code)
   }
 
-  /// Calls back with each row. The row is read through the statement, and ends with the call.
+  /// Calls back with each row until the body returns false. The row is read through the statement,
+  /// and ends with the call.
   func read(
-    id: Int64? = nil, each: (Statement) throws(StorageError) -> Void
+    _ ids: ClosedRange<Int64>? = nil, _ body: (Statement) throws(StorageError) -> Bool
   ) throws(StorageError) {
     defer { reset() }
-    if let id { try connection.check(sqlite3_bind_int64(handle, 1, id)) }
+    if let ids {
+      try connection.check(sqlite3_bind_int64(handle, 1, ids.lowerBound))
+      try connection.check(sqlite3_bind_int64(handle, 2, ids.upperBound))
+    }
     var code = sqlite3_step(handle)
     while code == SQLITE_ROW {
-      try each(self)
+      guard try body(self) else { return }
       code = sqlite3_step(handle)
     }
     try finish(code)

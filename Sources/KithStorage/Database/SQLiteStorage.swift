@@ -76,7 +76,7 @@ package final class SQLiteStorage: ReplicaStorage {
 
   /// Loads all that was committed, change sets by name. Checks the structure and every row.
   ///
-  /// - Complexity: O(*n*) in the stored bytes; some 512 KiB of boxes at a time are in memory.
+  /// - Complexity: O(*n*) in the stored bytes; some 1 MiB of boxes at a time are in memory.
   package func outline() throws(StorageError) -> StorageOutline {
     try withDatabase { (database) throws(StorageError) in
       if let outline = database.outline.take() { return outline }
@@ -90,9 +90,10 @@ package final class SQLiteStorage: ReplicaStorage {
   ///
   /// - Complexity: O(*n*) in their bytes.
   package func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?] {
+    let sought = keys.map(SoughtRow.init)
     let found = try withDatabase { (database) throws(StorageError) -> [FoundRow?] in
       if database.index == nil { try database.read() }
-      return try keys.map { (key) throws(StorageError) in try database.find(key) }
+      return try database.find(sought)
     }
     let rows = seal.open(all: found)
     for (position, row) in found.enumerated() where rows[position] == nil {
@@ -230,19 +231,38 @@ private final class OpenDatabase {
   }
 
   func row(_ key: RowKey) throws(StorageError) -> [UInt8]? {
-    guard let found = try find(key) else { return nil }
+    guard let found = try find([SoughtRow(key)])[0] else { return nil }
     guard let row = seal.open(found) else { throw .damagedRow(path, found.id, key.table) }
     return row
   }
 
-  func find(_ key: RowKey) throws(StorageError) -> FoundRow? {
-    let bytes = key.bytes
-    guard let id = index?.ids[Blake2b.digest128(bytes)] else { return nil }
-    var copies: [[UInt8]] = []
-    for table in RowTable.allCases where table.original == key.table {
-      if let sealed = try statements.sealed(id, in: table) { copies.append(sealed) }
+  /// Finds rows in their order. Those with consecutive ids, as most of a change set, are read
+  /// together.
+  func find(_ sought: [SoughtRow]) throws(StorageError) -> [FoundRow?] {
+    let ids = index?.ids ?? [:]
+    var found = sought.map { row in
+      ids[row.name].map { FoundRow(id: $0, key: row.key, copies: []) }
     }
-    return FoundRow(id: id, key: bytes, copies: copies)
+    var start = 0
+    while start < found.count {
+      var end = start + 1
+      defer { start = end }
+      guard let first = found[start]?.id else { continue }
+      let table = sought[start].table
+      while end < found.count, sought[end].table == table,
+        found[end]?.id == first + Int64(end - start)
+      {
+        end += 1
+      }
+      let last = first + Int64(end - start) - 1
+      for copy in RowTable.allCases where copy.original == table {
+        try statements.read(first...last, of: copy) { id, sealed in
+          found[start + Int(id - first)]?.copies.append(sealed)
+          return id < last
+        }
+      }
+    }
+    return found
   }
 
   func records() throws(StorageError) -> [[UInt8]] {

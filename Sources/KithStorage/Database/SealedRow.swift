@@ -19,6 +19,21 @@ struct SealedRow {
   var bytes: ArraySlice<UInt8>
 }
 
+/// A row that is looked for by its key.
+struct SoughtRow {
+  let table: RowTable
+  /// The bytes of the key.
+  let key: [UInt8]
+  /// Their digest.
+  let name: Digest128
+
+  init(_ key: RowKey) {
+    table = key.table
+    self.key = key.bytes
+    name = Blake2b.digest128(self.key)
+  }
+}
+
 /// A row whose key is known, before it is opened.
 struct FoundRow {
   var id: Int64
@@ -85,9 +100,10 @@ final class RowSeal: Sendable {
     return nil
   }
 
-  /// As ``open(_:)`` for each row, in order; many are opened on all free processors.
-  func open(all rows: [[UInt8]]) -> [SealedRow?] {
-    values(of: rows, bytes: { $0.count }, { self.open($0) })
+  /// As ``open(_:)`` for each row, in order; many are opened on all free processors. `meanwhile`
+  /// runs on this thread, which opens rows after it.
+  func open(all rows: [[UInt8]], meanwhile: () -> Void) -> [SealedRow?] {
+    values(of: rows, bytes: { $0.count }, meanwhile: meanwhile, { self.open($0) })
   }
 
   /// As ``open(_:)`` for each row that was found, in order; many are opened on all free processors.
@@ -97,10 +113,16 @@ final class RowSeal: Sendable {
   }
 
   private func values<Row: Sendable, Value: Sendable>(
-    of rows: [Row], bytes: (Row) -> Int, _ value: @escaping @Sendable (Row) -> Value
+    of rows: [Row], bytes: (Row) -> Int, meanwhile: () -> Void = {},
+    _ value: @escaping @Sendable (Row) -> Value
   ) -> [Value] {
     let cost = rows.reduce(0) { $0 + Self.rowCostBytes + bytes($1) }
-    guard cost > Self.leastParallelBytes else { return rows.map(value) }
-    return HelperThreads.values(rows.count, by: Self.rowsOfPiece) { value(rows[$0]) }
+    guard cost > Self.leastParallelBytes else {
+      meanwhile()
+      return rows.map(value)
+    }
+    return HelperThreads.values(rows.count, by: Self.rowsOfPiece, meanwhile: meanwhile) {
+      value(rows[$0])
+    }
   }
 }

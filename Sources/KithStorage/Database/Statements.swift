@@ -8,7 +8,6 @@ enum SQL: Hashable {
   case put(RowTable)
   case remove(RowTable)
   case read(RowTable)
-  case readAll(RowTable)
 
   var text: String {
     switch self {
@@ -17,8 +16,7 @@ enum SQL: Hashable {
     case .rollback: "ROLLBACK"
     case .put(let table): "INSERT OR REPLACE INTO \(table.name) VALUES (?, ?)"
     case .remove(let table): "DELETE FROM \(table.name) WHERE id = ?"
-    case .read(let table): "SELECT sealed FROM \(table.name) WHERE id = ?"
-    case .readAll(let table): "SELECT id, sealed FROM \(table.name)"
+    case .read(let table): "SELECT id, sealed FROM \(table.name) WHERE id BETWEEN ? AND ?"
     }
   }
 }
@@ -67,15 +65,19 @@ final class Statements {
   func readAll(
     of table: RowTable, _ body: (Int64, [UInt8]) throws(StorageError) -> Void
   ) throws(StorageError) {
-    try self(.readAll(table)).read { (row) throws(StorageError) in
-      try body(row.integer(0), row.bytes(1))
+    try read(Int64.min...Int64.max, of: table) { (id, sealed) throws(StorageError) in
+      try body(id, sealed)
+      return true
     }
   }
 
-  /// Nil if there is no such row.
-  func sealed(_ id: Int64, in table: RowTable) throws(StorageError) -> [UInt8]? {
-    var found: [UInt8]?
-    try self(.read(table)).read(id: id) { found = $0.bytes(0) }
-    return found
+  /// As ``readAll(of:_:)`` for the rows that have one of the ids, until the body returns false.
+  func read(
+    _ ids: ClosedRange<Int64>, of table: RowTable,
+    _ body: (Int64, [UInt8]) throws(StorageError) -> Bool
+  ) throws(StorageError) {
+    try self(.read(table)).read(ids) { (row) throws(StorageError) in
+      try body(row.integer(0), row.bytes(1))
+    }
   }
 }

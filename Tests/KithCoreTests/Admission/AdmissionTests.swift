@@ -148,6 +148,12 @@ import Testing
     #expect(state.hiddenKeys.map(\.text) == vector.hidden.sorted(), comment)
     let bytes = state.shown.values.reduce(0) { $0 + $1.value.size }
     #expect(bytes == state.shownBytes, comment)
+    // As a start shows them.
+    var started = StoreState(policy: state.policy)
+    for entry in entries { _ = started.merge(entry) }
+    started.showAll()
+    #expect(started.shown == state.shown && started.shownBytes == bytes, comment)
+    #expect(started.hiddenKeys == state.hiddenKeys, comment)
   }
 
   private func kept(_ vector: CaseEntry) throws -> KeptEntry {

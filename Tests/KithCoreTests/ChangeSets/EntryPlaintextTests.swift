@@ -32,6 +32,8 @@ private let whole: [UInt8] = key + stamp + value + claim + replaced + fallback
     ("whole", whole),
     ("least", key + stamp + value + claim),
     ("a removal", key + stamp + [0x20, 1] + claim + replaced),
+    ("a text", key + stamp + data(3, data(4, Array("caf\u{e9}".utf8))) + claim),
+    ("an empty text", key + stamp + data(3, [0x22, 0]) + claim),
     ("clocks of zero", key + data(2, data(2, device)) + value + data(5, data(2, device))),
   ]
 
@@ -68,6 +70,11 @@ private let whole: [UInt8] = key + stamp + value + claim + replaced + fallback
     ("a tag longer than needed", [0x8a, 0] + key.dropFirst() + stamp + value + claim),
     ("a length longer than needed", [0x0a, 0x83, 0] + key.dropFirst(2) + stamp + value + claim),
     ("a value that is not canonical", key + stamp + data(3, [0x08, 0x81, 0]) + claim),
+    ("a text that is not UTF-8", key + stamp + data(3, [0x22, 2, 0xc3, 0x28]) + claim),
+    ("a text of a surrogate", key + stamp + data(3, [0x22, 3, 0xed, 0xa0, 0x80]) + claim),
+    ("a text that ends too early", key + stamp + data(3, [0x22, 2, 0x61]) + claim),
+    ("a text's length longer than needed", key + stamp + data(3, [0x22, 0x81, 0, 0x61]) + claim),
+    ("a text, then another", key + stamp + data(3, [0x22, 1, 0x61, 0x22, 1, 0x61]) + claim),
     ("an empty key", [0x0a, 0] + stamp + value + claim),
     ("no key", stamp + value + claim),
     ("a key that is not UTF-8", data(1, [0xc3, 0x28]) + stamp + value + claim),
@@ -106,20 +113,39 @@ private let whole: [UInt8] = key + stamp + value + claim + replaced + fallback
       } else {
         bytes = (0..<6).flatMap { _ in pieces.randomElement(using: &random) ?? [] }
       }
-      for _ in 0..<Int.random(in: 0...2, using: &random) where !bytes.isEmpty {
-        let index = Int.random(in: 0..<bytes.count, using: &random)
-        switch Int.random(in: 0..<4, using: &random) {
-        case 0: bytes[index] ^= 1 << UInt8.random(in: 0..<8, using: &random)
-        case 1: bytes[index] = UInt8.random(in: 0...255, using: &random)
-        case 2: bytes.insert(UInt8.random(in: 0...255, using: &random), at: index)
-        default: bytes.remove(at: index)
-        }
-      }
+      alter(&bytes, using: &random)
       guard let entry = Entry(plaintext: bytes) else { continue }
       read += 1
       #expect(entry.plaintext() == bytes, "seed \(seed)")
     }
     // Two in five are canonical encodings with a few bits of a clock or a device changed.
     #expect(read > 1_000, "seed \(seed)")
+  }
+
+  @Test func `an altered text is a value of an entry if it is canonical`() throws {
+    let seed = testSeed("altered texts")
+    var random = SeededGenerator(state: seed)
+    var refused = 0
+    for _ in 0..<10_000 {
+      var bytes = try EncodedValue(.string("a\u{e9}\u{20ac}\u{1f600}")).bytes
+      alter(&bytes, using: &random)
+      let value = try? EncodedValue(checking: bytes)
+      let entry = Entry(plaintext: key + stamp + data(3, bytes) + claim)
+      #expect(entry?.value == value, "seed \(seed)")
+      if value == nil { refused += 1 }
+    }
+    #expect(refused > 1_000 && refused < 9_000, "seed \(seed)")
+  }
+
+  private func alter(_ bytes: inout [UInt8], using random: inout SeededGenerator) {
+    for _ in 0..<Int.random(in: 0...2, using: &random) where !bytes.isEmpty {
+      let index = Int.random(in: 0..<bytes.count, using: &random)
+      switch Int.random(in: 0..<4, using: &random) {
+      case 0: bytes[index] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      case 1: bytes[index] = UInt8.random(in: 0...255, using: &random)
+      case 2: bytes.insert(UInt8.random(in: 0...255, using: &random), at: index)
+      default: bytes.remove(at: index)
+      }
+    }
   }
 }

@@ -139,6 +139,35 @@ struct JoinTests {
     }
   }
 
+  /// Two people read them in a question.
+  @Test func `a name that a terminal obeys, or a long one, comes in no pairing message`() throws {
+    let usual = Array("lap___top".utf8)
+    func certificate(named name: String) throws -> Record {
+      var body = try JoinRequest.make(
+        account: fixture.account, keys: joiner, name: "lap___top", issued: 5
+      ).body
+      let start = try #require(body.indices.first { body[$0...].starts(with: usual) })
+      body.replaceSubrange(start..<start + usual.count, with: name.utf8)
+      return try Record(body: body, signatures: [])
+    }
+    func invitation(named name: String) -> Invitation? {
+      let sent = Invitation(
+        account: fixture.account, device: fixture.creator.id, name: name)
+      return Invitation(decoding: sent.encoded())
+    }
+    #expect(try certificate(named: "lap-_-top").body.count > 0)
+    #expect(invitation(named: String(repeating: "x", count: 64)) != nil)
+    // As long as the usual one, so that the certificate's lengths stay right.
+    for name in ["lap\u{1B}[mtop", "lap\n\r\ttop", "lap\u{202E}top", "lap\u{2066}top"] {
+      #expect(name.utf8.count == usual.count)
+      #expect(throws: RecordError.invalidName) { try certificate(named: name) }
+      #expect(invitation(named: name) == nil)
+    }
+    for name in ["", String(repeating: "x", count: 65), String(repeating: "x", count: 10_000)] {
+      #expect(invitation(named: name) == nil)
+    }
+  }
+
   @Test mutating func tamperedRepliesAreRefused() throws {
     let reply = try reply()
     func check(_ change: (inout JoinReply) -> Void) -> JoinError? {

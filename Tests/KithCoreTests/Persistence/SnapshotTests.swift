@@ -33,4 +33,16 @@ struct SnapshotTests {
     old.stores[name]?.pastValues = [:]
     #expect(new == old)
   }
+
+  @Test func `a change set's row is the message that SwiftProtobuf writes`() {
+    for count in [0, 1, 127, 128, 16_383, 16_384] {
+      let bytes = [UInt8](repeating: 7, count: count)
+      for changeSet in [
+        StoredChangeSet(header: bytes, signature: [1]),
+        StoredChangeSet(header: [1], signature: bytes),
+      ] {
+        #expect((changeSet.row == changeSet.wire.encodedBytes()) as Bool, "\(count) bytes")
+      }
+    }
+  }
 }

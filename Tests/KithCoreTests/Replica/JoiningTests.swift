@@ -167,6 +167,40 @@ import Testing
     #expect(world.devices[0].closed.contains(.revoked))
   }
 
+  @Test func `a joiner counts the stores of which it keeps only a part`() throws {
+    let world = try TestWorld(devices: 1, seed: 911, policy: .maximum)
+    let small = try #require(StoreIdentifier("com.example.Small"))
+    world.perform(.open(small, .standard), on: 0)
+    world.write([set("k", 1)], on: 0, in: small)
+    // Eight values and their overhead exceed the 16 MiB of one author that a device keeps in stores
+    // that no program there has opened.
+    let value = try EncodedValue(blob((2 << 20) - 16))
+    for number in 0..<8 {
+      world.write([KithCore.Operation(key: "k\(number)", value: value)], on: 0, flush: false)
+    }
+    world.flush(0)
+    #expect(world.view(0).count == 8)
+    let (joiner, _) = try world.beginJoin()
+    #expect(world.devices[joiner].replica.joinProgress?.partialStores == 0)
+    while world.deliverOne(on: [[0, joiner]]) {
+      world.flush(0)
+      world.flush(joiner)
+    }
+    #expect(world.devices[joiner].hasPulledAll)
+    let progress = try #require(world.devices[joiner].replica.joinProgress)
+    #expect(progress.stores == 2)
+    #expect(progress.pulledStores == 2)
+    #expect(progress.partialStores == 1)
+    let author = world.devices[0].keys.id
+    #expect(
+      world.devices[joiner].reports.filter {
+        if case .authorOverLimit = $0 { true } else { false }
+      } == [.authorOverLimit(store: TestWorld.store, author: author)])
+    #expect(world.devices[joiner].replica.view(of: small).count == 1)
+    #expect(world.view(joiner).count == 7)
+    #expect(try world.covered(of: 0, on: joiner) < world.covered(of: 0, on: 0))
+  }
+
   @Test func `an inviter publishes its drafts before it answers`() throws {
     let world = try TestWorld(devices: 1, seed: 907)
     world.write([set("k", 1)], on: 0)
