@@ -83,9 +83,22 @@ extension StorageError {
       return Self(
         code: .readOnly, path: path,
         message: "cannot \(action) (\(reason))\(readOnlyAdvice(number == EROFS))")
+    case EMFILE:
+      return Self(
+        code: .inputOutput, path: path,
+        message: "cannot \(action) (\(reason)): the process has all descriptors that it may; raise "
+          + "their limit (ulimit -n, or LimitNOFILE= of a service)")
     default:
       return Self(code: .inputOutput, path: path, message: "cannot \(action) (\(reason))")
     }
+  }
+
+  static func deleted(_ path: String) -> Self {
+    Self(
+      code: .inputOutput, path: path,
+      message:
+        "was deleted while it was in use, so nothing can be kept; end this process, then restore "
+        + "the directory from a backup, or join again")
   }
 
   static func diskFull(_ path: String, _ reason: String) -> Self {

@@ -1,3 +1,4 @@
+import Glibc
 import KithCore
 import KithTestSupport
 import Testing
@@ -50,6 +51,12 @@ import Testing
     // SQLITE_CONSTRAINT_NOTNULL
     #expect(error?.message == "NOT NULL constraint failed: t.value (SQLite code 1299)")
     #expect(throws: StorageError.self) { try Connection(path: path + "/below") }
+  }
+
+  /// The error spoke of the modes of files.
+  @Test func `too many open files are no matter of modes`() {
+    let error = StorageError.system("open it", "/d/kith.sqlite", errno: EMFILE)
+    #expect(error.code == .inputOutput && error.message.contains("ulimit -n"), "\(error)")
   }
 
   @Test func `a connection closes with its last statement`() throws {

@@ -125,7 +125,21 @@ import Testing
     symlink(directory.device, link)
     defer { unlink(link) }
     #expect(try refusal(link).message.contains("is a link"))
+    #expect(try refusal(link).message.hasSuffix(": '\(directory.device)'"))
     try DeviceDirectory.open(at: directory.device).close()
+  }
+
+  /// It said that the mode cannot be set.
+  @Test func `a link that leads nowhere is no place for a new directory`() throws {
+    let directory = try TestDirectory()
+    let link = directory.path + "/link"
+    symlink(directory.path + "/nowhere", link)
+    for path in [link, link + "/below"] {
+      let error = try #require(
+        #expect(throws: StorageError.self) { try Files.makePrivateDirectory(path) })
+      #expect(error.code == .wrongFileType && error.path == link, "\(error)")
+      #expect(error.message.contains("leads nowhere"), "\(error)")
+    }
   }
 
   /// It was called empty if its files could not be seen.

@@ -45,6 +45,20 @@ import Testing
     #expect(try again.storage.carriers() == planted)
   }
 
+  @Test func nothingIsDurableInADeletedFile() throws {
+    let directory = try TestDirectory()
+    let device = try begin(directory)
+    let draft = RowKey.store(store, .draft(1))
+    let moved = directory.device + ".moved"
+    try FileManager.default.moveItem(atPath: directory.device, toPath: moved)
+    try device.storage.commit([.put(draft, [1])])
+    try FileManager.default.removeItem(atPath: moved)
+    #expect(throws: StorageError.deleted(device.storage.path)) {
+      try device.storage.commit([.put(draft, [2])])
+    }
+    #expect(try device.storage.rows([draft]) == [[1]])
+  }
+
   @Test func aRowWithAFlippedBitDoesNotOpen() throws {
     var random = SystemRandom()
     let seal = RowSeal(key: StorageKey(random: &random))

@@ -56,8 +56,9 @@ final class Connection {
     let code = sqlite3_open_v2(name, &handle, flags, nil)
     guard code == SQLITE_OK, let handle else {
       let reason = String(cString: handle.map { sqlite3_errmsg($0) } ?? sqlite3_errstr(code))
+      let systemError = handle.map { sqlite3_system_errno($0) } ?? 0
       sqlite3_close_v2(handle)
-      throw .database(path, code: code, reason)
+      throw .database(path, code: code, reason, systemError: systemError)
     }
     sqlite3_extended_result_codes(handle, 1)
     return handle
@@ -134,7 +135,8 @@ final class Connection {
     let isLast = sqlite3_extended_errcode(handle) == code
     return .database(
       path, code: code, String(cString: isLast ? sqlite3_errmsg(handle) : sqlite3_errstr(code)),
-      systemError: lastSystemError)
+      // No file was opened that could know it.
+      systemError: code & 0xff == SQLITE_CANTOPEN ? sqlite3_system_errno(handle) : lastSystemError)
   }
 
   /// The `errno` of the last failed system call on the write-ahead log, or else the main file; 0:
@@ -240,6 +242,8 @@ extension StorageError {
     switch code & 0xff {
     case SQLITE_FULL:
       .diskFull(path, reason)
+    case SQLITE_CANTOPEN where [EMFILE, ENFILE].contains(systemError):
+      .system("open it", path, errno: systemError)
     case SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_PERM:
       .readOnly(path, reason)
     case SQLITE_IOERR where [EROFS, EPERM, EACCES].contains(systemError):

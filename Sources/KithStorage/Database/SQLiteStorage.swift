@@ -17,6 +17,8 @@ package final class SQLiteStorage: ReplicaStorage {
 
   private let opener = Opener()
   private let seal: RowSeal
+  /// Nil for a copy in memory.
+  private let file: FileInUse?
 
   /// Nil once it is closed. Locked while the disk answers.
   private let database: Mutex<OpenDatabase?>
@@ -53,6 +55,7 @@ package final class SQLiteStorage: ReplicaStorage {
       origin.publish()
     }
     database.origin = origin
+    file = try FileInUse(path)
     self.database = Mutex(database)
   }
 
@@ -67,6 +70,7 @@ package final class SQLiteStorage: ReplicaStorage {
     let database = OpenDatabase(try Schema.openCopy(of: path), seal, lacksCommits: lacksCommits)
     try Schema.prepare(database.statements, isNew: false)
     try database.read()
+    file = nil
     self.database = Mutex(database)
   }
 
@@ -127,6 +131,8 @@ package final class SQLiteStorage: ReplicaStorage {
   package func commit(
     _ mutations: [Mutation], written: @Sendable () -> Bool
   ) throws(StorageError) {
+    // SQLite would go on, and the commit would count as durable.
+    guard file?.isDeleted != true else { throw .deleted(path) }
     let log = path + "-wal"
     if Files.freeBytes(path) ?? .max < Self.tightSpace, Files.size(log) > Self.shortLog {
       _ = emptyLog()

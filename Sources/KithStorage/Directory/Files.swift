@@ -75,6 +75,7 @@ package enum Files {
     guard lstat(path, &status) == 0 else { throw .system("read its status", path, errno: errno) }
     let kind = directory ? S_IFDIR : S_IFREG
     guard status.st_mode & S_IFMT == kind else {
+      if directory, let link = linked(path) { throw link }
       let isLink = status.st_mode & S_IFMT == S_IFLNK
       throw StorageError(
         code: .wrongFileType, path: path,
@@ -96,6 +97,19 @@ package enum Files {
   /// False if this user cannot list it.
   static func isEmptyDirectory(_ path: String) -> Bool {
     (try? FileManager.default.contentsOfDirectory(atPath: path).isEmpty) ?? false
+  }
+
+  /// Nil unless the path is a symbolic link, which is no directory of Kith.
+  package static func linked(_ path: String) -> StorageError? {
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK else { return nil }
+    return StorageError(
+      code: .wrongFileType, path: path,
+      message: exists(path)
+        ? "is a link, not a directory; give the directory itself: "
+          + ShellText.quoted(URL(filePath: path).resolvingSymlinksInPath().path)
+        : "is a link that leads nowhere; mount or make what it leads to, and give that, or give "
+          + "another directory")
   }
 
   /// Nil unless the path is another user's directory.
@@ -152,6 +166,7 @@ package enum Files {
   /// Also makes missing parents. An existing directory must be private already. If it holds other
   /// files, the error has no command to change it: they may be a host's.
   package static func makePrivateDirectory(_ path: String) throws(StorageError) {
+    if !exists(path), let link = linked(path) { throw link }
     if exists(path) {
       guard try !isPrivateDirectory(path) else { return }
       if let foreign = foreign(path) { throw foreign }
@@ -253,5 +268,28 @@ package enum ShellText {
   package static func quoted(_ text: String) -> String {
     "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
       + "'"
+  }
+}
+
+/// A file in use, to learn that it was deleted: what is written to it then is lost.
+///
+/// A descriptor of `O_PATH` neither holds nor releases locks on the file (open(2)).
+final class FileInUse: Sendable {
+  /// `O_PATH` of `asm-generic/fcntl.h`.
+  private static let pathOnly: Int32 = 0o10_000_000
+
+  private let descriptor: Int32
+
+  init(_ path: String) throws(StorageError) {
+    descriptor = open(path, Self.pathOnly | O_CLOEXEC)
+    guard descriptor >= 0 else { throw .system("open it", path, errno: errno) }
+  }
+
+  deinit { close(descriptor) }
+
+  /// A renamed file, or one in a renamed directory, is not.
+  var isDeleted: Bool {
+    var status = stat()
+    return fstat(descriptor, &status) == 0 && status.st_nlink == 0
   }
 }
