@@ -24,6 +24,7 @@ def test_async_for_sees_the_other_device(pair):
     assert change.reason is kith.Reason.EXTERNAL_CHANGE
     assert change.keys == ("sizes", "theme") and change.superseded == () and not change.is_joined
     assert change.new == {"sizes": [1, 2.0], "theme": "dark"} and change.old == {}
+    assert change in {change}
     assert desktop["theme"] == "dark"
 
 
@@ -91,6 +92,39 @@ def test_closing_ends_a_loop_that_waits(tmp_path, close):
     store.close()
 
 
+def test_closing_by_another_thread_ends_a_task_that_is_about_to_wait(store):
+    """It waited for ever, or for descriptor -1, if the thread came between its look and its wait."""
+    async def consume(changes):
+        return [change async for change in changes]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for number in range(300):
+            changes = store.changes()
+            closing = threading.Thread(target=changes.close)
+            if number == 0:
+                changes.fileno = lambda: (closing.start(), time.sleep(0.05), kith.Changes.fileno(changes))[2]
+            else:
+                closing.start()
+            assert asyncio.run(asyncio.wait_for(consume(changes), LIMIT)) == []
+            closing.join()
+            assert kith.Changes.fileno(changes) == -1
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_closing_after_the_loop_was_closed(store):
+    changes = store.changes()
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(changes.__anext__())
+    loop.run_until_complete(asyncio.sleep(0.01))
+    loop.close()
+    changes.close()
+    assert not task.done() and changes.fileno() == -1
+    task._log_destroy_pending = False
+
+
 def test_closing_ends_a_thread_that_waits(store):
     changes = store.changes()
     seen = []
@@ -123,6 +157,38 @@ def test_signing_in_and_out(tmp_path):
         assert accounts.status()
         with pytest.raises(kith.KithError):
             accounts.sign_in("0000-0000", "desktop", lambda *_: True, address="127.0.0.1:1")
+
+
+@pytest.mark.parametrize("hosts", [["203.0.113.7"], ["127.0.0.1", "203.0.113.7"]])
+def test_a_host_that_cannot_be_listened_on_is_an_error(tmp_path, hosts):
+    """Nothing was exchanged, and nothing said so."""
+    with kith.Accounts(tmp_path, sync=False) as accounts:
+        accounts.create_account("laptop", lambda key: True)
+    began = time.monotonic()
+    with pytest.raises(kith.KithError) as raised:
+        with kith.open("com.example.Test", tmp_path, port=0, hosts=hosts) as store:
+            # The system is slow.
+            while time.monotonic() - began < LIMIT:
+                store.wait_until_synced(0.1)
+    assert raised.value.code == "network"
+    with kith.open("com.example.Test", tmp_path, sync=False):
+        pass
+
+
+def test_a_host_that_cannot_be_listened_on_after_signing_in(tmp_path):
+    with kith.open("com.example.Test", tmp_path, hosts=["203.0.113.7"], port=0) as store:
+        assert store.accounts.status()["problems"] == []
+        store.accounts.create_account("laptop", lambda key: True)
+        began = time.monotonic()
+        while not (problems := store.accounts.status()["problems"]):
+            assert time.monotonic() - began < LIMIT
+        assert problems[0]["code"] == "network" and "203.0.113.7" in problems[0]["message"]
+        for wait in (store.wait_until_synced, store.sync_report, lambda: store.accounts.invite(print, print)):
+            with pytest.raises(kith.KithError) as raised:
+                wait()
+            assert raised.value.code == "network"
+        store["theme"] = "dark"
+        assert store["theme"] == "dark"
 
 
 def test_who_has_what(pair):

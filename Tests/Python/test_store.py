@@ -74,9 +74,18 @@ def test_closed(tmp_path):
     store.close()
     assert store["theme"] == "dark"
     assert list(changes) == []
-    with pytest.raises(kith.KithError) as raised:
-        store["theme"] = "light"
-    assert raised.value.code == "closed"
+    for call in (
+        lambda: store.__setitem__("theme", "light"), lambda: store.update(theme="light"),
+        lambda: store.commit(lambda t: None), store.clear, lambda: store.transaction().__enter__(), store.flush,
+        store.changes, store.usage, store.hidden_entries, store.refusals, store.take_refusals, store.history,
+        lambda: store.undo("theme"), lambda: store.undo_transaction(1), store.sync_report,
+        store.wait_until_synced, store.accounts.store, store.accounts.known, store.accounts.status,
+        lambda: store.accounts.signed_in, store.accounts.sign_out,
+    ):
+        with pytest.raises(kith.KithError) as raised:
+            call()
+        assert raised.value.code == "closed"
+    assert dict(store) == {"theme": "dark"}
 
 
 def test_a_directory_that_cannot_be_used(tmp_path):
@@ -175,6 +184,52 @@ def test_commit_repeats_the_body(store):
     assert seen == [None, 5] and store["count"] == 6
 
 
+def test_a_conflict_of_another_transaction_is_the_bodys_own(store):
+    seen = []
+
+    def body(t):
+        seen.append(1)
+        raise kith.Conflict("conflict", "Another one.")
+
+    with pytest.raises(kith.Conflict, match="Another one"):
+        store.commit(body)
+    assert seen == [1]
+
+
+def test_commit_gives_up(store, monkeypatch):
+    monkeypatch.setattr("kith._store._TRIES", 5)
+    seen = []
+
+    def body(t):
+        seen.append(t.get("count"))
+        store["count"] = len(seen)
+        t["other"] = 1
+
+    with pytest.raises(kith.Conflict):
+        store.commit(body)
+    assert seen == [None, 1, 2, 3, 4] and "other" not in store
+
+
+def test_a_commit_within_a_body(store):
+    """Both are tried again, on one thread."""
+    def body(t):
+        if t.get("outer", 0) < 3:
+            store.commit(lambda inner: inner.__setitem__("outer", inner.get("outer", 0) + 1))
+        t["last"] = t.get("outer", 0)
+
+    store.commit(body)
+    assert store.snapshot() == {"outer": 3, "last": 3}
+
+
+def test_update_converts_first(store):
+    for wrong in ({"b": None}, {"b\0": 1}, {"\ud800": 1}):
+        with pytest.raises(kith.KithError):
+            store.update({"a": 1, **wrong})
+    with pytest.raises(TypeError):
+        store.update({"a": 1, 2: 3})
+    assert store.snapshot() == {}
+
+
 def test_setdefault_and_pop_give_one_caller_the_key(store):
     with ThreadPoolExecutor(8) as pool:
         for number in range(20):
@@ -265,6 +320,10 @@ def test_nothing_is_kept(tmp_path):
             store["value"] = [bytes(10_000), object()]
         with pytest.raises(kith.KithError):
             store[""] = 1
+        with pytest.raises(kith.KithError):
+            store.commit(lambda t: t.expect("a\0", bytes(10_000)))
+        with pytest.raises(kith.KithError):
+            store.update({"a": bytes(10_000), "b": None})
         with pytest.raises(ValueError):
             with store.transaction() as t:
                 t["value"] = bytes(10_000)

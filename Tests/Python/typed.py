@@ -1,5 +1,6 @@
 """A typed program, which mypy --strict must accept. It is never run."""
 import asyncio
+import collections
 import kith
 
 def count(t: kith.Transaction) -> int:
@@ -13,6 +14,10 @@ async def main() -> None:
         store["list"] = [1, "two", {"three": 3.0}]
         names: list[str] = ["a"]
         store["names"] = names
+        store["pair"] = ("a", {"b": names})
+        store["range"] = range(3)  # type: ignore[assignment]  # only lists and tuples are arrays
+        store["queue"] = collections.deque([1])  # type: ignore[assignment]
+        store["none"] = None  # type: ignore[assignment]
         total: int = store.commit(count)
         with store.transaction() as t:
             t["x"] = b"y"

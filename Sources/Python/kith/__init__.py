@@ -12,7 +12,8 @@ from ._accounts import Accounts, Policy, open
 from ._changes import Change, Changes, Reason
 from ._errors import Conflict, KithError
 from ._library import lib as _lib
-from ._store import HiddenEntry, Refusal, Store, SyncReport, Transaction, Usage
+from ._store import HiddenEntry, Refusal, Store, SyncReport, Usage
+from ._transaction import Transaction
 from ._values import Value
 
 __version__: str = _lib.kith_version().decode()

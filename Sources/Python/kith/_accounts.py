@@ -3,14 +3,15 @@ from __future__ import annotations
 
 import ctypes
 import os
-import weakref
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from ctypes import byref, c_void_p
-from dataclasses import dataclass
+from ctypes import byref, c_int64, c_uint16, c_void_p
+from dataclasses import astuple, dataclass
 from typing import Any, Optional, Union
 
+from ._arguments import fitting, path, text, texts
 from ._errors import KithError, check
-from ._library import Limits, Options, free, lib, texts
+from ._library import Limits, Options, Owner, lib
 from ._store import Store
 from ._values import take
 
@@ -18,6 +19,8 @@ _NO_DISCOVERY, _KEEP_HISTORY, _NO_HISTORY, _LOG = 1, 2, 4, 8
 _ANY_PORT = -1
 # A blocking wait ends this often, so that Python sees signals.
 _SLICE_MILLISECONDS = 200
+# An address that the system refuses is refused sooner.
+_LISTENING_MILLISECONDS = 50
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,8 @@ class Policy:
     value_bytes: int = 0
 
 
-class Task:
+class Task(Owner):
     """Work that takes long, with its events. Its end cancels it."""
-
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-        self._free = weakref.finalize(self, free, handle)
 
     @classmethod
     def begun(cls, function: Any, *arguments: object) -> Task:
@@ -44,10 +43,14 @@ class Task:
         check(error)
         return cls(handle)
 
+    @property
+    def is_done(self) -> bool:
+        return bool(lib.kith_task_is_done(self._handle))
+
     def events(self) -> Iterator[dict[str, Any]]:
         """Until the task is done."""
         while True:
-            done = lib.kith_task_is_done(self._handle)
+            done = self.is_done
             event = lib.kith_task_next(self._handle, 0 if done else _SLICE_MILLISECONDS)
             if event is not None:
                 yield take(event, c_void_p())
@@ -68,11 +71,7 @@ class Task:
         return result
 
 
-def _bytes(text: Union[str, os.PathLike[str], None]) -> Optional[bytes]:
-    return None if text is None else os.fsencode(text)
-
-
-class Accounts:
+class Accounts(Owner):
     """The stores of the account that is signed in on this host: one account, or none.
 
     Several programs may use one directory: the first opens it, the others attach to it.
@@ -91,25 +90,64 @@ class Accounts:
         port: None: 4114, 0: any. discovery: whether to look for devices on the local network.
         history: whether to keep what keys showed before; None: as the directory has it.
         log: whether to log to standard error. sync: whether to exchange with other devices while open.
+
+        Raises `KithError` with "network" if an address of `hosts` cannot be listened on. If that shows
+        later, such as after signing in, it is in `status()["problems"]`, and `invite()`,
+        `Store.sync_report()` and `Store.wait_until_synced()` raise it.
         """
         flags = 0 if discovery else _NO_DISCOVERY
         if history is not None:
             flags |= _KEEP_HISTORY if history else _NO_HISTORY
         options = Options(
-            ctypes.sizeof(Options), _bytes(directory), texts(list(hosts)), texts(list(peers)),
-            0 if port is None else port or _ANY_PORT, flags | (_LOG if log else 0), _bytes(passphrase))
+            ctypes.sizeof(Options), None if directory is None else path(directory, "directory"),
+            texts(hosts, "hosts"), texts(peers, "peers"),
+            0 if port is None else fitting(port, c_uint16, "port") or _ANY_PORT,
+            flags | (_LOG if log else 0), None if passphrase is None else text(passphrase, "passphrase"))
         error = c_void_p()
         handle = lib.kith_accounts_open(byref(options), byref(error))
         check(error)
-        self._handle: int = handle
-        self._free = weakref.finalize(self, free, handle)
-        self._run = Task.begun(lib.kith_accounts_run, handle) if sync else None
+        super().__init__(handle)
+        self._free.atexit = True
+        self._is_closed = False
+        # By store: held by the one thread that tries a transaction again.
+        self._retries: dict[str, threading.RLock] = {}
+        self._run: Optional[Task] = None
+        if sync:
+            try:
+                self._begin_to_sync(waits=bool(options.hosts))
+            except BaseException:
+                self._free()
+                raise
+
+    def _begin_to_sync(self, waits: bool) -> None:
+        self._run = self._begin(lib.kith_accounts_run)
+        if waits and self.signed_in is not None:
+            lib.kith_task_next(self._run._handle, _LISTENING_MILLISECONDS)
+            self._check_sync()
+
+    def _check_sync(self) -> None:
+        """Raises the error for which nothing is exchanged any more."""
+        if self._run is not None and self._run.is_done:
+            self._run.finish()
+
+    def _check_open(self) -> None:
+        """For all but reading stores: raises if they were closed, or the program ends."""
+        if self._is_closed or not self._free.alive:
+            raise KithError("closed", "The accounts were closed. Open them again.")
+
+    @property
+    def _open(self) -> int:
+        self._check_open()
+        return self._handle
 
     def close(self) -> None:
         """Makes all writes durable, and ends the changes of all stores, which can still be read.
 
         Raises `KithError` with a storage code if something is not durable; closed it is nevertheless.
         """
+        if not self._free.alive:
+            return
+        self._is_closed = True
         error = c_void_p()
         lib.kith_accounts_close(self._handle, byref(error))
         check(error)
@@ -125,12 +163,10 @@ class Accounts:
         limits = None
         if policy is not None:
             limits = byref(Limits(
-                ctypes.sizeof(Limits), policy.total_bytes, policy.keys, policy.key_bytes,
-                policy.value_bytes))
-        if "\0" in identifier:
-            raise KithError("invalidStoreIdentifier", "A store identifier has no zero byte.")
+                ctypes.sizeof(Limits), *(fitting(limit, c_int64, "a limit") for limit in astuple(policy))))
+        name = text(identifier, "store identifier", "invalidStoreIdentifier")
         error = c_void_p()
-        handle = lib.kith_accounts_store(self._handle, identifier.encode(), limits, byref(error))
+        handle = lib.kith_accounts_store(self._open, name, limits, byref(error))
         check(error)
         return Store(self, handle, identifier)
 
@@ -145,7 +181,12 @@ class Accounts:
 
     def status(self) -> dict[str, Any]:
         """The state of the node, its devices and problems, as `kith status --json` prints it."""
-        return self._ask(lib.kith_accounts_status)  # type: ignore[no-any-return]
+        status: dict[str, Any] = self._ask(lib.kith_accounts_status)
+        try:
+            self._check_sync()
+        except KithError as error:
+            status["problems"].append({"code": error.code, "message": error.message})
+        return status
 
     # The following block: with asyncio, call them by asyncio.to_thread().
 
@@ -155,7 +196,7 @@ class Accounts:
         show: gets the recovery key, which is stored nowhere. Show it to a person, and return
         whether to create the account. Returns "account", "device", "name" and "recoveryKey".
         """
-        task = self._begin(lib.kith_accounts_create_account, name.encode())
+        task = self._begin(lib.kith_accounts_create_account, text(name, "name"))
         for event in task.events():
             if event["event"] == "recoveryKey":
                 task.answer(show(event["recoveryKey"]))
@@ -172,7 +213,8 @@ class Accounts:
         alone is proof enough for a program that trusts its source. Returns "account", "device", "name".
         """
         task = self._begin(
-            lib.kith_accounts_sign_in, code.encode(), name.encode(), _bytes(address))
+            lib.kith_accounts_sign_in, text(code, "code"), text(name, "name"),
+            None if address is None else text(address, "address"))
         for event in task.events():
             if event["event"] == "confirm":
                 task.answer(confirm(event["inviter"], event["fingerprint"]))
@@ -180,7 +222,7 @@ class Accounts:
 
     def sign_in_to(self, account: str) -> None:
         """Signs in to an account of `known()`."""
-        self._begin(lib.kith_accounts_sign_in_to, account.encode()).finish()
+        self._begin(lib.kith_accounts_sign_in_to, text(account, "account")).finish()
 
     def sign_out(self) -> None:
         """Signs out: the stores show what is local to this host."""
@@ -196,7 +238,8 @@ class Accounts:
         ("id", "name", "fingerprint", "address"), and returns whether it is let in.
         addresses: those that the invitation names; none: this host's.
         """
-        task = self._begin(lib.kith_accounts_invite, texts(list(addresses)))
+        self._check_sync()
+        task = self._begin(lib.kith_accounts_invite, texts(addresses, "addresses"))
         for event in task.events():
             if event["event"] == "invitation":
                 show(event)
@@ -206,11 +249,11 @@ class Accounts:
         return device
 
     def _begin(self, function: Any, *arguments: object) -> Task:
-        return Task.begun(function, self._handle, *arguments)
+        return Task.begun(function, self._open, *arguments)
 
     def _ask(self, function: Any) -> Any:
         error = c_void_p()
-        return take(function(self._handle, byref(error)), error)
+        return take(function(self._open, byref(error)), error)
 
 
 def open(

@@ -4,15 +4,17 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import enum
+import threading
 import time
-import weakref
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from ctypes import byref, c_size_t, c_void_p
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Optional
 
+from ._arguments import waiting
 from ._errors import check
-from ._library import free, lib
+from ._library import Owner, lib
 from ._values import Value, read
 
 # A blocking wait ends this often, so that Python sees signals.
@@ -45,9 +47,9 @@ class Change:
     reason: Reason
     keys: tuple[str, ...]
     """The changed keys, in order."""
-    old: dict[str, Value]
+    old: dict[str, Value] = field(hash=False)
     """The values before, without keys that showed none."""
-    new: dict[str, Value]
+    new: dict[str, Value] = field(hash=False)
     """The values since, without keys that show none."""
     superseded: tuple[str, ...]
     """The keys of this program's writes that lost."""
@@ -75,7 +77,7 @@ def _read(change: int) -> Change:
     return Change(reason, tuple(keys), old, new, lost, lib.kith_change_is_joined(change))
 
 
-class Changes(Iterator[Change], AsyncIterator[Change]):
+class Changes(Owner, Iterator[Change], AsyncIterator[Change]):
     """The changes of a store from its making on; see `Store.changes()`.
 
     For one consumer: `async for`, `for`, which blocks, or `wait()`. It ends when it or the accounts are
@@ -86,9 +88,11 @@ class Changes(Iterator[Change], AsyncIterator[Change]):
         error = c_void_p()
         made = lib.kith_store_changes(handle, _OWN_WRITES if own_writes else 0, byref(error))
         check(error)
+        super().__init__(made)
         self._store = store  # open for as long as somebody listens
-        self._handle: int = made
-        self._free = weakref.finalize(self, free, made)
+        # Guards the following: any thread may close it.
+        self._lock = threading.RLock()
+        self._is_closed = False
         self._waiter: Optional[asyncio.Future[None]] = None
 
     def fileno(self) -> int:
@@ -97,13 +101,13 @@ class Changes(Iterator[Change], AsyncIterator[Change]):
 
     def close(self) -> None:
         """Ends the changes, also for a consumer that waits."""
-        waiter = self._waiter
-        if waiter is None:
+        with self._lock:
+            self._is_closed = True
+            if self._waiter is not None:
+                with suppress(RuntimeError):  # its loop was closed
+                    self._waiter.get_loop().call_soon_threadsafe(_wake, self._waiter)
+                    return  # the waiting task frees it, once the loop polls no more
             self._free()
-        else:
-            # The waiting task frees it, once the loop polls no more.
-            waiter.get_loop().call_soon_threadsafe(_wake, waiter)
-            self._waiter = None
 
     def __enter__(self) -> Changes:
         return self
@@ -122,11 +126,11 @@ class Changes(Iterator[Change], AsyncIterator[Change]):
 
     @property
     def _has_ended(self) -> bool:
-        return not self._free.alive or bool(lib.kith_changes_have_ended(self._handle))
+        return self._is_closed or bool(lib.kith_changes_have_ended(self._handle))
 
     def wait(self, timeout: Optional[float] = None) -> Optional[Change]:
         """Blocks for the next change; None if none comes within so many seconds, or it has ended."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = None if timeout is None else time.monotonic() + waiting(timeout)
         while True:
             left = _SLICE_SECONDS if deadline is None else max(0, deadline - time.monotonic())
             if change := self._take(min(left, _SLICE_SECONDS)):
@@ -153,18 +157,24 @@ class Changes(Iterator[Change], AsyncIterator[Change]):
         return change
 
     async def _readable(self) -> None:
-        if self._waiter is not None:
-            raise RuntimeError("two tasks wait for the same changes: give each its own")
-        loop, descriptor = asyncio.get_running_loop(), self.fileno()
-        waiter = self._waiter = loop.create_future()
-        loop.add_reader(descriptor, _wake, waiter)
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+        with self._lock:
+            if self._is_closed:
+                return
+            if self._waiter is not None:
+                raise RuntimeError("two tasks wait for the same changes: give each its own")
+            descriptor = self.fileno()
+            loop.add_reader(descriptor, _wake, waiter)
+            self._waiter = waiter
         try:
             await waiter
         finally:
-            loop.remove_reader(descriptor)
-            if self._waiter is None:
-                self._free()
-            self._waiter = None
+            with self._lock:
+                loop.remove_reader(descriptor)
+                self._waiter = None
+                if self._is_closed:
+                    self._free()
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

@@ -17,7 +17,7 @@ class KithError(Exception):
         self, code: str, message: str, *, key: str | None = None, path: str | None = None,
         tries_left: int | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(code, message)  # with which a pickled one is made again
         self.code = code
         self.message = message
         self.key = key

@@ -4,6 +4,9 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
+import socket
+import weakref
+from contextlib import suppress
 from ctypes import POINTER, c_bool, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint
 from ctypes import c_uint32, c_uint64, c_void_p
 from typing import Any, NoReturn
@@ -27,8 +30,6 @@ class Limits(ctypes.Structure):
         ("size", c_size_t), ("total_bytes", c_int64), ("keys", c_int64), ("key_bytes", c_int64),
         ("value_bytes", c_int64)]
 
-
-BODY = ctypes.CFUNCTYPE(c_bool, c_void_p, c_void_p)
 
 # Handles, and pointers to text with a length, are numbers here.
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
@@ -87,7 +88,6 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "kith_store_set_string": (c_bool, c_void_p, c_char_p, c_char_p, c_void_p),
     "kith_store_set_each": (
         c_bool, c_void_p, c_size_t, POINTER(c_char_p), POINTER(c_void_p), c_void_p),
-    "kith_store_remove": (c_bool, c_void_p, c_char_p, c_void_p),
     "kith_store_flush": (c_bool, c_void_p, c_void_p),
     "kith_store_usage": (c_void_p, c_void_p, c_void_p),
     "kith_store_hidden_entries": (c_void_p, c_void_p, c_void_p),
@@ -98,7 +98,6 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "kith_store_undo_transaction": (c_void_p, c_void_p, c_uint64, c_void_p),
     "kith_store_sync_report": (c_void_p, c_void_p, c_void_p),
     "kith_store_wait_until_synced": (c_void_p, c_void_p, c_int, c_uint, c_void_p),
-    "kith_store_commit": (c_bool, c_void_p, BODY, c_void_p, c_void_p),
     "kith_store_begin": (c_void_p, c_void_p, c_void_p),
     "kith_transaction_commit": (c_bool, c_void_p, c_void_p),
     "kith_transaction_get": (c_void_p, c_void_p, c_char_p, c_void_p),
@@ -149,9 +148,30 @@ def _after_fork() -> None:
     for name in _FUNCTIONS:
         setattr(lib, name, _forked)
     # The parent ends its handles itself.
-    setattr(lib, "kith_free", lambda _: False)
+    for name in ("kith_free", "kith_accounts_close"):
+        setattr(lib, name, lambda *_: False)
+    _close_directories()
 
 
+def _close_directories() -> None:
+    """Closes the locks and control sockets of the parent's directories. Otherwise they last as long as the
+    child. The parent keeps its own: to close a lock does not release it (flock(2))."""
+    owner = b"pid %010d\n" % _PROCESS
+    for number in map(int, os.listdir("/proc/self/fd")):
+        with suppress(OSError):
+            path = os.readlink(f"/proc/self/fd/{number}")
+            if path.startswith("socket:"):
+                with socket.socket(fileno=os.dup(number)) as copy:
+                    path = str(copy.getsockname())
+            if os.path.basename(path) not in ("lock", "control"):
+                continue
+            # A path too long for a socket leads through a descriptor, which is closed since.
+            if path.startswith("/proc/self/fd/") or (
+                    pathlib.Path(path).with_name("lock").read_bytes().startswith(owner)):
+                os.close(number)
+
+
+_PROCESS = os.getpid()
 os.register_at_fork(after_in_child=_after_fork)
 
 
@@ -161,8 +181,14 @@ def free(handle: int) -> None:
     lib.kith_free(handle)
 
 
-def texts(values: list[str] | tuple[str, ...]) -> Any:
-    """An array of texts that ends with NULL; None if there are none."""
-    if not values:
-        return None
-    return (c_char_p * (len(values) + 1))(*[value.encode() for value in values], None)
+class Owner:
+    """An object with a handle, which ends with it. The handle is a number of this process alone."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self._free = weakref.finalize(self, free, handle)
+        # At the end of the program the accounts end all that is theirs.
+        self._free.atexit = False
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"cannot pickle or copy a {type(self).__name__}, which belongs to its process")

@@ -1,22 +1,27 @@
 """A store, and its transactions."""
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from ctypes import byref, c_char_p, c_void_p
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from ctypes import byref, c_char_p, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any, Optional, TypedDict, TypeVar, Union, TYPE_CHECKING
 
 from datetime import datetime
 
+from ._arguments import fitting, waiting
 from ._changes import Changes
-from ._errors import KithError, check
-from ._library import BODY, free, lib
+from ._errors import Conflict, check
+from ._library import Owner, lib
+from ._transaction import Transaction, Values, stays
 from ._values import Value, encoded_key, encoded_text, integer, new, take
 
 if TYPE_CHECKING:
     from ._accounts import Accounts
 
 Result = TypeVar("Result")
+# As Swift's Limits.commitTries.
+_TRIES = 1000
 _MISSING: Any = object()
 
 
@@ -58,100 +63,7 @@ class SyncReport(TypedDict):
     isComplete: bool
 
 
-class _Values(MutableMapping[str, Value]):
-    """What a store and a transaction have in common."""
-
-    def _get(self, key: bytes) -> Any:
-        """The value; None if there is none."""
-        raise NotImplementedError
-
-    def snapshot(self, prefix: str = "") -> dict[str, Value]:
-        """The values of the keys with a prefix, all of one moment, by their whole keys."""
-        raise NotImplementedError
-
-    def __getitem__(self, key: str) -> Value:
-        # A key with a zero byte cannot be asked for, but another program may have written it.
-        value = self.snapshot().get(key) if "\0" in key else self._get(encoded_key(key))
-        if value is None:
-            raise KeyError(key)
-        return value
-
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and self.get(key) is not None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.snapshot())
-
-    def __len__(self) -> int:
-        return len(self.snapshot())
-
-
-class Transaction(_Values):
-    """Writes that are accepted together, or not at all.
-
-    It reads the store as it was when it began, with its own writes applied, and notes what it reads:
-    `len`, iteration and `snapshot` read all keys that they return. For one thread at a time.
-    """
-
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-
-    def _get(self, key: bytes) -> Any:
-        error = c_void_p()
-        return take(lib.kith_transaction_get(self._handle, key, byref(error)), error)
-
-    def snapshot(self, prefix: str = "") -> dict[str, Value]:
-        error = c_void_p()
-        text = encoded_key(prefix)
-        values: dict[str, Value] = take(
-            lib.kith_transaction_snapshot(self._handle, text, byref(error)), error)
-        return values
-
-    def __setitem__(self, key: str, value: Value) -> None:
-        self._set(encoded_key(key), new(value))
-
-    def __delitem__(self, key: str) -> None:
-        self[key]
-        self._set(encoded_key(key), None)
-
-    def _set(self, key: bytes, value: Optional[int]) -> None:
-        error = c_void_p()
-        lib.kith_transaction_set(self._handle, key, value, byref(error))
-        lib.kith_free(value)
-        check(error)
-
-    def expect(self, key: str, value: Optional[Value]) -> None:
-        """Raises `KithError` with "unexpectedValue" unless the key shows the value; None: shows none."""
-        error = c_void_p()
-        made = None if value is None else new(value)
-        lib.kith_transaction_expect(self._handle, encoded_key(key), made, byref(error))
-        lib.kith_free(made)
-        check(error)
-
-
-class _OwnTransaction(Transaction):
-    """A transaction of a `with` statement."""
-
-    def __init__(self, store: int) -> None:
-        error = c_void_p()
-        super().__init__(lib.kith_store_begin(store, byref(error)))
-        check(error)
-        self._free = weakref.finalize(self, free, self._handle)
-
-    def __enter__(self) -> Transaction:
-        return self
-
-    def __exit__(self, kind: Optional[type[BaseException]], *_: object) -> None:
-        error = c_void_p()
-        try:
-            if kind is None:
-                lib.kith_transaction_commit(self._handle, byref(error))
-                check(error)
-        finally:
-            self._free()
-
-
-class Store(_Values):
+class Store(Owner, Values):
     """A key-value space of the account, shared by all its devices: a mapping of `str` to values.
 
     Reads come from memory. A write is visible at once and durable soon; `flush()` waits for that,
@@ -162,8 +74,8 @@ class Store(_Values):
         self.accounts = accounts
         """The accounts that the store is of."""
         self.identifier = identifier
-        self._handle = handle
-        self._free = weakref.finalize(self, free, handle)
+        super().__init__(handle)
+        self._retries = accounts._retries.setdefault(identifier, threading.RLock())
 
     def __repr__(self) -> str:
         return f"<kith.Store {self.identifier!r}>"
@@ -183,17 +95,22 @@ class Store(_Values):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def _open(self) -> int:
+        """The handle, for all but reading: unless the accounts are closed."""
+        self.accounts._check_open()
+        return self._handle
+
     # Reading.
 
-    def _get(self, key: bytes) -> Any:
+    def _get(self, name: bytes) -> Any:
         error = c_void_p()
-        return take(lib.kith_store_get(self._handle, key, byref(error)), error)
+        return take(lib.kith_store_get(self._handle, name, byref(error)), error)
 
-    def snapshot(self, prefix: str = "") -> dict[str, Value]:
+    def _snapshot(self, prefix: bytes) -> dict[str, Value]:
         error = c_void_p()
-        text = encoded_key(prefix)
         values: dict[str, Value] = take(
-            lib.kith_store_snapshot(self._handle, text, byref(error)), error)
+            lib.kith_store_snapshot(self._handle, prefix, byref(error)), error)
         return values
 
     def _keys(self) -> list[str]:
@@ -220,35 +137,37 @@ class Store(_Values):
         elif isinstance(value, str) and "\0" not in value:
             lib.kith_store_set_string(handle, name, encoded_text(value), byref(error))
         else:
-            made = new(value)
-            lib.kith_store_set(handle, name, made, byref(error))
-            lib.kith_free(made)
+            self._set(name, new(value))
         check(error)
 
-    def __delitem__(self, key: str) -> None:
-        name = encoded_key(key)
-        if self._get(name) is None:
-            raise KeyError(key)
+    def _set(self, name: bytes, value: Optional[int]) -> None:
         error = c_void_p()
-        lib.kith_store_remove(self._handle, name, byref(error))
+        lib.kith_store_set(self._handle, name, value, byref(error))
+        lib.kith_free(value)
         check(error)
 
     def flush(self) -> None:
         """Blocks until all writes so far survive a crash."""
         error = c_void_p()
-        lib.kith_store_flush(self._handle, byref(error))
+        lib.kith_store_flush(self._open, byref(error))
         check(error)
 
     # Transactions.
 
-    def transaction(self) -> _OwnTransaction:
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
         """A transaction for `with`, which commits at its end, or drops the writes if that is left by an
         exception.
 
         If another task, program or device changes meanwhile what it read, it writes nothing and
         raises `Conflict`; `commit()` repeats itself then. Blocks until the writes are durable.
         """
-        return _OwnTransaction(self._handle)
+        transaction = Transaction(self)
+        try:
+            yield transaction
+            transaction._commit()
+        finally:
+            transaction._free()
 
     def commit(self, body: Callable[[Transaction], Result]) -> Result:
         """Calls `body` with a transaction, commits its writes, and returns what it returns.
@@ -257,32 +176,35 @@ class Store(_Values):
         compute, and act on what `commit` returns. If it raises, nothing is written. Blocks until
         the writes are durable; with asyncio, use `asyncio.to_thread(store.commit, body)`.
         """
-        results: list[Result] = []
-        failures: list[BaseException] = []
+        conflict, result = self._try(body)
+        if conflict:
+            # One thread at a time tries again: many that met would keep each other from being accepted.
+            with self._retries:
+                for _ in range(_TRIES - 1):
+                    conflict, result = self._try(body)
+                    if not conflict:
+                        break
+        if conflict:
+            raise conflict
+        return result
 
-        def call(handle: int, _: object) -> bool:
+    def _try(self, body: Callable[[Transaction], Result]) -> tuple[Optional[Conflict], Result]:
+        transaction = Transaction(self)
+        try:
+            result = body(transaction)
             try:
-                results[:] = [body(Transaction(handle))]
-                return True
-            except BaseException as failure:  # which must not pass through C
-                failures.append(failure)
-                return False
-
-        error = c_void_p()
-        lib.kith_store_commit(self._handle, BODY(call), None, byref(error))
-        if failures:
-            lib.kith_free(error.value)
-            try:
-                raise failures[0]
-            finally:
-                failures.clear()  # it refers to this frame
-        check(error)
-        return results[0]
+                transaction._commit()
+            except Conflict as conflict:
+                return conflict, result
+            return None, result
+        finally:
+            transaction._free()
 
     def update(  # type: ignore[override]
         self, other: Union[Mapping[str, Value], Iterable[tuple[str, Value]]] = (), /, **members: Value
     ) -> None:
-        """Sets several keys, each by itself: if some are refused, the others are set, and it raises
+        """Sets several keys. All are converted first: if one cannot be, such as None, nothing is set. Then
+        each is set by itself: if some are refused, such as by the quota, the others are set, and it raises
         the error of the first. `commit()` writes all or none."""
         values = dict(other, **members)
         keys = [encoded_key(key) for key in values]
@@ -310,7 +232,7 @@ class Store(_Values):
         default, or raises `KeyError`. Durable on return."""
 
         def take_out(transaction: Transaction) -> Any:
-            value = transaction._get(encoded_key(key))
+            value = transaction._find(key)
             if value is not None:
                 transaction._set(encoded_key(key), None)
             return value
@@ -323,17 +245,13 @@ class Store(_Values):
         return default
 
     def popitem(self) -> tuple[str, Value]:
-        """Removes a key, and returns it with its value: to one caller only. Durable on return."""
+        """As `Transaction.popitem()`: to one caller only. Durable on return."""
         return self.commit(lambda transaction: transaction.popitem())
 
     def clear(self) -> None:
-        """Removes all keys in one transaction."""
-
-        def remove(transaction: Transaction) -> None:
-            for key in transaction:
-                transaction._set(encoded_key(key), None)
-
-        self.commit(remove)
+        """As `Transaction.clear()`, in one transaction."""
+        if self.commit(lambda transaction: transaction._removes_all()):
+            raise stays()
 
     # Changes.
 
@@ -342,7 +260,7 @@ class Store(_Values):
 
         Call it before you read, to miss none. At most 64 wait; then the newest are joined.
         """
-        return Changes(self, self._handle, own_writes)
+        return Changes(self, self._open, own_writes)
 
     # What the node knows.
 
@@ -360,35 +278,40 @@ class Store(_Values):
 
     def take_refusals(self, through: int = 0) -> list[Refusal]:
         """Removes the refusals up to a number (0: all), and returns them."""
-        return self._ask(lib.kith_store_take_refusals, through)  # type: ignore[no-any-return]
+        number = fitting(through, c_uint64, "through")
+        return self._ask(lib.kith_store_take_refusals, number)  # type: ignore[no-any-return]
 
     def history(self, key: Optional[str] = None, limit: int = 0) -> list[dict[str, Value]]:
         """What a key (None: every key) showed before on this device, newest first: dictionaries with
         "number", "transaction", "key", "value", "ended" and "endedBy", as kith.h has them."""
-        name = None if key is None else encoded_key(key)
+        name, limit = None if key is None else encoded_key(key), fitting(limit, c_size_t, "limit")
         return self._ask(lib.kith_store_history, name, limit)  # type: ignore[no-any-return]
 
     def undo(self, key: str, number: int = 0) -> Optional[dict[str, Value]]:
         """Makes a key show a past value again (0: the newest), and returns that; None if there is none."""
-        return self._ask(lib.kith_store_undo, encoded_key(key), number)  # type: ignore[no-any-return]
+        name, number = encoded_key(key), fitting(number, c_uint64, "number")
+        return self._ask(lib.kith_store_undo, name, number)  # type: ignore[no-any-return]
 
     def undo_transaction(self, transaction: int) -> list[dict[str, Value]]:
         """Makes all keys whose values ended together show those again, and returns them."""
-        return self._ask(lib.kith_store_undo_transaction, transaction)  # type: ignore[no-any-return]
+        number = fitting(transaction, c_uint64, "transaction")
+        return self._ask(lib.kith_store_undo_transaction, number)  # type: ignore[no-any-return]
 
     def sync_report(self) -> SyncReport:
         """Which devices have this device's writes."""
+        self.accounts._check_sync()
         return self._ask(lib.kith_store_sync_report)  # type: ignore[no-any-return]
 
     def wait_until_synced(self, timeout: float = 5, devices: int = 0) -> SyncReport:
         """Blocks until so many other devices (0: all) have this device's writes, or the time is over."""
         from ._accounts import Task
 
-        milliseconds = round(min(max(timeout, 0), 2_000_000) * 1000)
+        self.accounts._check_sync()
         task = Task.begun(
-            lib.kith_store_wait_until_synced, self._handle, milliseconds, devices)
+            lib.kith_store_wait_until_synced, self._open, round(min(waiting(timeout), 2_000_000) * 1000),
+            fitting(devices, c_uint, "devices"))
         return task.finish()  # type: ignore[return-value]
 
     def _ask(self, function: Any, *arguments: object) -> Any:
         error = c_void_p()
-        return take(function(self._handle, *arguments, byref(error)), error)
+        return take(function(self._open, *arguments, byref(error)), error)

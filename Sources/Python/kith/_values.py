@@ -7,11 +7,12 @@ from ctypes import byref, c_size_t, c_void_p
 from datetime import datetime, timedelta, timezone
 from typing import Any, Optional, Union
 
+from ._arguments import text
 from ._errors import KithError, check, unsupported
 from ._library import lib
 
 Value = Union[
-    bool, int, float, str, bytes, datetime, Sequence["Value"], Mapping[str, "Value"]]
+    bool, int, float, str, bytes, datetime, list[Any], tuple["Value", ...], Mapping[str, "Value"]]
 """What a store holds. Containers that are read are copies: to change one, set it anew."""
 
 BOOL, INTEGER, DOUBLE, STRING, DATE, DATA, ARRAY, DICTIONARY = range(1, 9)
@@ -24,27 +25,19 @@ _LAST = datetime.max.replace(tzinfo=timezone.utc)
 
 def encoded_key(key: str) -> bytes:
     """A key as the library takes it."""
-    if not isinstance(key, str):
-        raise TypeError(f"a key is a str, not {type(key).__name__}")
-    try:
-        encoded = key.encode()
-    except UnicodeEncodeError:
-        raise KithError("invalidKey", "The key is not UTF-8: it has a surrogate.") from None
-    if b"\0" in encoded:
-        raise KithError("invalidKey", "The key has a zero byte, which this interface cannot write.")
-    return encoded
+    return text(key, "key", "invalidKey")
 
 
-def encoded_text(text: str) -> bytes:
+def encoded_text(content: str) -> bytes:
     try:
-        return text.encode()
+        return content.encode()
     except UnicodeEncodeError:
         raise unsupported("The text is not UTF-8: it has a surrogate.") from None
 
 
 def seconds(date: datetime) -> float:
     """Since 2001."""
-    if date.tzinfo is None:
+    if date.utcoffset() is None:
         raise unsupported("The date has no time zone: write datetime.now(timezone.utc).")
     return (date - _EPOCH).total_seconds()
 
@@ -65,8 +58,8 @@ def new(value: object, depth: int = 0) -> int:
     elif isinstance(value, float):
         made = lib.kith_value_new_double(value)
     elif isinstance(value, str):
-        text = encoded_text(value)
-        made = lib.kith_value_new_string(text, len(text))
+        content = encoded_text(value)
+        made = lib.kith_value_new_string(content, len(content))
     elif isinstance(value, (bytes, bytearray, memoryview)):
         data = bytes(value)
         made = lib.kith_value_new_data(data, len(data))
@@ -113,9 +106,9 @@ def _new_dictionary(members: Mapping[Any, object], depth: int) -> int:
         for name, member in members.items():
             if not isinstance(name, str):
                 raise unsupported(f"The names in a dictionary are str, not {type(name).__name__}.")
-            text = encoded_text(name)
+            encoded = encoded_text(name)
             made = new(member, depth + 1)
-            lib.kith_value_put(dictionary, text, len(text), made, byref(error))
+            lib.kith_value_put(dictionary, encoded, len(encoded), made, byref(error))
             lib.kith_free(made)
             check(error)
     except BaseException:
