@@ -181,7 +181,7 @@ extension Transport {
 
   private func connect(_ dial: Dial) {
     let psks = delegate.presharedKeys().prefix(NetworkLimits.presharedKeys)
-    guard !psks.isEmpty else { return dialler.failed(dial, .noRoom) }
+    guard !psks.isEmpty else { return dialler.failed(dial, .noKey) }
     let pskIndex = dial.pskIndex % psks.count
     let psk = psks[psks.startIndex + pskIndex]
     Bootstraps.connect(

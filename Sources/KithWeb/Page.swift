@@ -1,5 +1,6 @@
 #if Web
   import FoundationEssentials
+  import HTTPTypes
   import Hummingbird
   import Kith
   import KithCommands
@@ -20,6 +21,7 @@
     let accounts: Accounts
     let usualStore: StoreIdentifier
     let pairing: Pairing
+    private let streams = OpenStreams()
 
     init(accounts: Accounts, usualStore: StoreIdentifier) {
       self.accounts = accounts
@@ -36,48 +38,67 @@
             ("hostName", .string(DeviceName.ofHost)), ("isOwnNode", .bool(accounts.node != nil)),
             ("now", .value(.integer(Int64(Moment.now)))),
             ("software", .string(Software.version)), ("store", .string(usualStore.rawValue)),
+            ("storesInPart", .strings(status.storesInPart.map(\.rawValue))),
           ]))
     }
 
     func answer(_ request: Request) async throws -> Response {
-      switch (request.method, request.uri.path) {
-      case (.get, "/api/status"): return Response(document(try await accounts.status()))
-      case (.get, "/api/events"): return events(try request.store(), request.body)
-      case (.get, "/api/value"): return try await value(request)
-      case (.get, "/api/unshown"): return try await unshown(request)
-      case (.get, "/api/history"): return try await history(request)
-      case (.get, "/api/export"): return try await export(request.store())
-      case (.get, "/api/devices/dependents"):
-        let dependents = try await accounts.dependents(of: DeviceID(ofPage: request.text("device")))
-        return Response(.object(["devices": .strings(dependents.map(\.hex))]))
-      case (.post, "/api/write"): try await write(request.decoded(upTo: Self.bodyBytes))
-      case (.post, "/api/unshown/again"): try await writeAgain(request.decoded())
-      case (.post, "/api/unshown/clear"): try await clear(request.decoded())
-      case (.post, "/api/undo"): return try await undo(request.decoded())
-      case (.post, "/api/import"): return try await importFile(request)
-      case (.post, "/api/sync"): return try await sync(request.decoded())
-      case (.post, "/api/devices/rename"): try await rename(request.decoded())
-      case (.post, "/api/devices/revoke"): try await revoke(request.decoded())
-      case (.post, "/api/devices/meet"): return try await meet(request.decoded())
-      case (.post, "/api/devices/forget"): try await forget(request.decoded())
-      case (.post, "/api/invite"): try invite()
-      case (.post, "/api/join"): try await join(request.decoded())
-      case (.post, "/api/pairing/answer"): try await answerPairing(request.decoded())
-      case (.post, "/api/pairing/cancel"): pairing.cancel()
-      case (.get, "/api/accounts"):
-        let known = try await Accounts.known(accounts.configuration)
-        return Response(AccountsReport(accounts: known).document)
-      case (.post, "/api/account/create"): return try await createAccount(request.decoded())
-      case (.post, "/api/account/sign-in"): try await signIn(request.decoded())
-      default: throw PageFailure(.notFound, "there is no such request")
-      }
-      return Response(.members([]))
+      let path = request.uri.path
+      if let answer = answering(request.method, path) { return try await answer(request) }
+      let methods = [HTTPRequest.Method.get, .post].filter { answering($0, path) != nil }
+      guard methods.isEmpty else { throw PageFailure.wrongMethod(allowed: methods.map(\.rawValue)) }
+      throw PageFailure(.notFound, "there is no such request")
     }
 
-    private func events(_ store: String, _ body: RequestBody) -> Response {
-      Response(
+    /// Answers requests of a method and path; nil if there are none.
+    private func answering(
+      _ method: HTTPRequest.Method, _ path: String
+    ) -> ((Request) async throws -> Response)? {
+      switch (method, path) {
+      case (.get, "/api/status"):
+        return { _ in Response(document(try await accounts.status())) }
+      case (.get, "/api/events"): return { try events($0.store(), $0.body) }
+      case (.get, "/api/value"): return { try await value($0) }
+      case (.get, "/api/unshown"): return { try await unshown($0) }
+      case (.get, "/api/history"): return { try await history($0) }
+      case (.get, "/api/export"): return { try await export($0.store()) }
+      case (.get, "/api/devices/dependents"): return { try await dependents($0.text("device")) }
+      case (.post, "/api/write"):
+        return { try await done(write($0.decoded(upTo: Self.bodyBytes))) }
+      case (.post, "/api/unshown/again"): return { try await done(writeAgain($0.decoded())) }
+      case (.post, "/api/unshown/clear"): return { try await done(clear($0.decoded())) }
+      case (.post, "/api/undo"): return { try await undo($0.decoded()) }
+      case (.post, "/api/import"): return { try await importFile($0) }
+      case (.post, "/api/sync"): return { try await sync($0.decoded()) }
+      case (.post, "/api/devices/rename"): return { try await done(rename($0.decoded())) }
+      case (.post, "/api/devices/revoke"): return { try await done(revoke($0.decoded())) }
+      case (.post, "/api/devices/meet"): return { try await meet($0.decoded()) }
+      case (.post, "/api/devices/forget"): return { try await done(forget($0.decoded())) }
+      case (.post, "/api/invite"): return { _ in try done(invite()) }
+      case (.post, "/api/join"): return { try await done(join($0.decoded())) }
+      case (.post, "/api/pairing/answer"): return { try await done(answerPairing($0.decoded())) }
+      case (.post, "/api/pairing/cancel"): return { _ in done(pairing.cancel()) }
+      case (.get, "/api/accounts"): return { _ in try await knownAccounts() }
+      case (.post, "/api/account/create"): return { try await createAccount($0.decoded()) }
+      case (.post, "/api/account/sign-in"): return { try await done(signIn($0.decoded())) }
+      default: return nil
+      }
+    }
+
+    /// An answer without members.
+    private func done(_: Void) -> Response { Response(.members([])) }
+
+    private func events(_ store: String, _ body: RequestBody) throws -> Response {
+      guard let stream = streams.open() else {
+        throw PageFailure(
+          .refused, code: "windows",
+          "\(OpenStreams.limit) others are visible, and a browser has connections for no more: "
+            + "close or hide one", http: 429)
+      }
+      return Response(
         status: .ok, headers: [.contentType: "text/event-stream; charset=utf-8"],
         body: ResponseBody { writer in
+          defer { withExtendedLifetime(stream) {} }
           // Only reading notices that the browser closes the connection.
           try await body.consumeWithCancellationOnInboundClose { _ in
             try await PageEvents(page: self, store: store).write(to: &writer)
@@ -248,6 +269,16 @@
 
   /// The requests about devices and the account.
   extension Page {
+    func dependents(_ device: String) async throws -> Response {
+      let dependents = try await accounts.dependents(of: DeviceID(ofPage: device))
+      return Response(.object(["devices": .strings(dependents.map(\.hex))]))
+    }
+
+    func knownAccounts() async throws -> Response {
+      let known = try await Accounts.known(accounts.configuration)
+      return Response(AccountsReport(accounts: known).document)
+    }
+
     struct Rename: Decodable {
       var device: String
       var name: String

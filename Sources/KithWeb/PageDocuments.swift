@@ -148,6 +148,8 @@ struct PageFailure: Error {
   var status: CommandStatus
   /// The status of the HTTP answer.
   var http: Int
+  /// The methods that the path has, if it has another; the answer's field `Allow`.
+  var allowedMethods: String?
 
   /// The HTTP status follows from the command's, unless another is given.
   init(
@@ -194,6 +196,13 @@ struct PageFailure: Error {
   static let foreign = PageFailure(
     .refused, code: "foreign", "only the page itself may ask this, at the address of kith web",
     http: 403)
+
+  static func wrongMethod(allowed methods: [String]) -> PageFailure {
+    let allowed = methods.joined(separator: ", ")
+    var failure = PageFailure(.usage, "this path has another method: \(allowed)", http: 405)
+    failure.allowedMethods = allowed
+    return failure
+  }
 
   var document: Document {
     .object([

@@ -64,7 +64,8 @@ struct PageGuard: Sendable {
     guard [nil, "http://\(host)"].contains(request.origin) else { return .foreign }
     guard request.path.hasPrefix("/api/") else { return .allowed }
     guard ["same-origin", nil].contains(request.fetchSite) else { return .foreign }
-    if request.method != "GET" {
+    // Foreign pages may send other methods than GET, HEAD and POST only after asking.
+    if request.method == "POST" {
       let types = ["application/json", "application/octet-stream"]
       let type = request.contentType?.prefix { $0 != ";" }.lowercased() ?? ""
       guard types.contains(type) else { return .wrongContentType }

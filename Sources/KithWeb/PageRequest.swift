@@ -80,16 +80,56 @@
     }
   }
 
-  /// Puts a ``TargetHostHandler`` right after the decoder: the server adds handlers of others only
+  /// Follows two rules of HTTP that SwiftNIO leaves to servers:
+  ///
+  /// - A client that waits for `100 Continue` before it sends a body gets it (RFC 9110, section 10.1.1).
+  /// - The answer to a client of HTTP/1.0 is not chunked, and the connection ends with it (RFC 9112,
+  ///   sections 6.1 and 9.3).
+  final class ClientVersionHandler: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    /// Whether the newest request is of HTTP/1.0.
+    private var isOld = false
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      guard case .head(var head) = unwrapInboundIn(data) else {
+        return context.fireChannelRead(data)
+      }
+      isOld = head.version == .http1_0
+      if isOld {
+        // The server closes the connection for that.
+        head.headers.replaceOrAdd(name: "Connection", value: "close")
+      } else if head.headers["Expect"].contains(where: { $0.lowercased() == "100-continue" }) {
+        let head = HTTPResponseHead(version: .http1_1, status: .continue)
+        context.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
+      }
+      context.fireChannelRead(wrapInboundOut(.head(head)))
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+      guard isOld, case .head(var head) = unwrapOutboundIn(data) else {
+        return context.write(data, promise: promise)
+      }
+      head.version = .http1_0
+      head.headers.replaceOrAdd(name: "Connection", value: "close")
+      context.write(wrapOutboundOut(.head(head)), promise: promise)
+    }
+  }
+
+  /// Puts the handlers of heads right after the decoder: the server adds handlers of others only
   /// after its own.
-  final class TargetHostInstaller: ChannelInboundHandler, RemovableChannelHandler {
+  final class RequestHeadInstaller: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = NIOAny
 
     func handlerAdded(context: ChannelHandlerContext) {
       do {
         let pipeline = context.pipeline.syncOperations
         let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-        try pipeline.addHandler(TargetHostHandler(), position: .after(decoder))
+        try pipeline.addHandlers(
+          TargetHostHandler(), ClientVersionHandler(), position: .after(decoder))
       } catch {
         context.close(promise: nil)
       }

@@ -13,7 +13,7 @@
 
   /// The server of the page of `kith web`, on loopback.
   package struct PageServer: Service {
-    /// A browser opens some six.
+    /// A browser opens six; other programs of this host may connect too.
     private static let connections = 64
 
     private let web: WebPage
@@ -30,7 +30,7 @@
         responder: responder,
         server: .http1(
           configuration: .init(
-            additionalChannelHandlers: [TargetHostInstaller(), RequestTimeHandler()],
+            additionalChannelHandlers: [RequestHeadInstaller(), RequestTimeHandler()],
             idleTimeout: RequestTime.longest)),
         configuration: .init(
           address: .hostname("127.0.0.1", port: Int(web.port)),
@@ -88,6 +88,7 @@
       } catch {
         let failure = PageFailure(error)
         response = Response(.object(["error": failure.document]), status: .init(code: failure.http))
+        response.headers[.allow] = failure.allowedMethods
       }
       let headers: [(String, String)] = [
         ("Cache-Control", "no-store"), ("Content-Security-Policy", Self.policy),
@@ -98,7 +99,8 @@
       for (name, value) in headers {
         if let name = HTTPField.Name(name) { response.headers[name] = value }
       }
-      return response
+      // As for GET, but without the body.
+      return request.method == .head ? response.createHeadResponse() : response
     }
 
     private func answer(_ request: Request) async throws -> Response {
@@ -113,7 +115,10 @@
       case .tradesToken: return try await tradeToken(request, cookie: guarding.cookieName)
       case .allowed: break
       }
-      if let file = PageFile(path: request.uri.path), request.method == .get {
+      if let file = PageFile(path: request.uri.path) {
+        guard [.get, .head].contains(request.method) else {
+          throw PageFailure.wrongMethod(allowed: ["GET", "HEAD"])
+        }
         return Response(
           status: .ok, headers: [.contentType: file.type],
           body: ResponseBody(byteBuffer: ByteBuffer(bytes: file.bytes)))

@@ -14,7 +14,8 @@ final class Pairing: Sendable {
     case admitting(Role)
     case searching
     case pulling(JoinProgress)
-    case done(Role, PairingDevice?, notice: String? = nil)
+    /// `partial`: says that stores came only in part.
+    case done(Role, PairingDevice?, partial: String? = nil, notice: String? = nil)
     case failed(Role, PageFailure)
 
     var hasEnded: Bool {
@@ -125,14 +126,19 @@ final class Pairing: Sendable {
       case .invite:
         show(.done(role, try await invite(number)), number)
       case .join(let code, let name, let address):
+        let newest = Mutex<JoinProgress?>(nil)
         try await accounts.signIn(
           code: code, name: name, address: address,
-          onProgress: { self.show(.pulling($0), number) },
+          onProgress: { progress in
+            newest.withLock { $0 = progress }
+            self.show(.pulling(progress), number)
+          },
           confirm: { inviter, fingerprint in
             await self.ask(role, inviter, fingerprint, notice: nil, number)
           })
         let notice = try? await accounts.status().unshownNotice
-        show(.done(role, nil, notice: notice ?? nil), number)
+        let partial = newest.withLock { $0?.partialNotice }
+        show(.done(role, nil, partial: partial, notice: notice ?? nil), number)
       }
     } catch {
       show(.failed(role, PageFailure(error)), number)
@@ -203,10 +209,13 @@ extension Pairing.State {
           .joiner, "pulling",
           ["done": .int(progress.pulledStores), "total": .int(progress.stores)]
         )
-      case .done(let role, let device, let notice):
+      case .done(let role, let device, let partial, let notice):
         (
           role, "done",
-          ["device": device.map(PageDocuments.device), "notice": .string(notice)]
+          [
+            "device": device.map(PageDocuments.device), "notice": .string(notice),
+            "partial": .string(partial),
+          ]
         )
       case .failed(let role, let failure): (role, "failed", ["error": failure.document])
       }

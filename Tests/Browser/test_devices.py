@@ -3,6 +3,57 @@
 from case import Case
 from pages import KithPage
 
+# Draws the page for changed statuses at once, so that no event of the node comes in between. Returns
+# what a person reads of each: after `whole`, a store that no program has opened is here in part.
+IN_PART = """
+  const [name] = arguments;
+  return (async () => {
+    const [{ app }, { renderDevices }, { renderMap }, { renderStores }, { showPairing }, { verdict }] =
+      await Promise.all(["app", "devices", "map", "stores", "pairing", "verdict"].map((module) =>
+        import(`/${module}.js`)));
+    const real = app.status;
+    const status = structuredClone(real);
+    const text = (css) => document.querySelector(css).textContent;
+    const shown = () => {
+      app.status = status;
+      for (const draw of [renderDevices, renderMap, renderStores]) draw();
+      const { kind, title, detail } = verdict(app, Date.now());
+      return {
+        kind, title, detail: detail.map((part) => part.name ?? part).join(""),
+        device: text(`[data-device="${other.id}"]`), map: document.querySelector("#map").ariaLabel,
+        notes: text("#store-notes"), list: text("#store-list"),
+        images: document.querySelectorAll("main img").length,
+      };
+    };
+    const other = status.devices.find((device) => !device.isThisDevice);
+    const seen = { whole: shown() };
+
+    other.name = name;
+    const [store] = status.stores;
+    Object.assign(store, { isOpenedHere: false, authorsOverLimit: [other.id] });
+    status.stores.push({ ...structuredClone(store), identifier: name });
+    status.storesInPart = [store.identifier, name];
+    seen.part = shown();
+    const unheard = {
+      ...structuredClone(other), id: "f".repeat(64), name: "phone", isConnected: false, behind: {},
+    };
+    status.devices.push(unheard);
+    seen.one = { ...shown(), phone: text(`[data-device="${unheard.id}"]`) };
+    status.devices.pop();
+    [other.isConnected, status.peers] = [false, []];
+    status.carriers = [{ location: "/nas", heldSinceMilliseconds: 1 }];
+    seen.carrier = shown();
+
+    app.status = real;
+    for (const draw of [renderDevices, renderMap, renderStores]) draw();
+    for (const partial of [undefined, "1 store came only in part"]) {
+      showPairing({ role: "joiner", state: "done", partial });
+      seen[`joined ${partial ? "part" : "whole"}`] = text("#pairing-body");
+    }
+    showPairing(null);
+    return seen;
+  })();"""
+
 
 class DeviceTests(Case):
     def open_empty(self, index, name):
@@ -85,6 +136,7 @@ class DeviceTests(Case):
         laptop.press("Both are the same: admit it")
         for page in (laptop, desktop):
             page.browser.wait_text("#pairing-title", "Done")
+        desktop.browser.wait_text("#pairing-body", "and has all that the other device has")
         self.picture(desktop.browser, "5-joined")
         for page in (laptop, desktop):
             page.press("Close", "#pairing")
@@ -177,6 +229,48 @@ class DeviceTests(Case):
         page.browser.wait_text("#node", "Another program runs the node.")
         page.set("theme", "blue")
         self.assertEqual(laptop.values, {"theme": "blue"})
+
+    def test_store_in_part(self):
+        """while a store is here in part, no device is said to have everything"""
+        laptop, _ = self.open_both(theme="dark")
+        laptop.press("Sync now", "header")
+        laptop.browser.wait_text("#toasts", "All other devices are up to date in default.")
+        hostile = "<img src=x onerror=window.ran=1>\u202ename"
+        plain = hostile.replace("\u202e", "\\u{202e}")
+        seen = laptop.browser.run(IN_PART, hostile)
+
+        whole = seen["whole"]
+        self.assertEqual((whole["kind"], whole["title"]), ("synced", "Everything is in sync."))
+        self.assertEqual(whole["detail"], "desktop has everything that this device has.")
+        self.assertIn("in sync", whole["device"])
+        self.assertIn("has everything", whole["device"])
+        self.assertNotIn("In part", whole["notes"])
+
+        rest = f" In part here: default and {hostile}. The rest of each comes once a program here opens it."
+        titles = {"part": "All devices have what is here.",
+                  "one": "1 of 2 other devices has what is here.",
+                  "carrier": "What is here is on a carrier."}
+        for case, title in titles.items():
+            with self.subTest(case):
+                part = seen[case]
+                self.assertEqual((part["kind"], part["title"]), ("partly", title))
+                self.assertTrue(part["detail"].endswith(rest), part["detail"])
+                self.assertIn("has what is here", part["device"])
+                self.assertEqual(
+                    part["notes"], f"In part: the rest of {plain} comes once a program here opens it.")
+                self.assertEqual(part["list"].count(", in part"), 2)
+                self.assertEqual(part["images"], 0)
+                for claim in ("in sync", "has everything"):
+                    self.assertNotIn(claim, part["device"] + part["map"])
+        self.assertIn(f"{plain}: connected", seen["part"]["map"])
+        # Nothing was heard of it, so it is not said to have anything.
+        self.assertNotIn("has ", seen["one"]["phone"])
+
+        joined = "This device now belongs to the account"
+        self.assertEqual(seen["joined whole"], joined + ", and has all that the other device has.")
+        self.assertEqual(seen["joined part"], joined + ".1 store came only in part")
+        self.assertIsNone(laptop.browser.run("return window.ran ?? null"))
+        laptop.wait_state("Everything is in sync.")
 
     def test_carrier(self):
         """a carrier that holds everything, and one that is gone"""

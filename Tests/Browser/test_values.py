@@ -129,7 +129,7 @@ class ValueTests(Case):
             page.browser.click("#refusals li [aria-label^=Write]")
         others = {"theme", "laptop.2", "desktop.1", "desktop.2"}
         page.browser.wait("all other values", lambda: set(laptop.values) == others)
-        page.browser.wait_text("#unshown-empty", "Everything")
+        page.browser.wait_text("#unshown-empty", "No value is hidden")
 
     def test_transaction(self):
         """several edits are one transaction"""

@@ -1,4 +1,5 @@
 import Foundation
+import KithTestSupport
 import NIOCore
 import NIOPosix
 import Testing
@@ -60,17 +61,41 @@ struct PageClient: Sendable {
     try await whole(request("POST", path, body: body, type: type))
   }
 
-  /// Reads a stream until its text so far satisfies the condition; fails after 20 s.
+  /// Sends a request without a body.
+  func ask(_ method: String, _ path: String) async throws -> Answer {
+    try await whole(request(method, path, body: nil))
+  }
+
+  /// Sends a request of any version with further header fields; returns all that comes until the server
+  /// closes the connection, or the text so far satisfies the condition. Fails after 20 s.
+  func text(
+    _ method: String, _ path: String, version: String, fields: [String], body: Data? = nil,
+    until isEnough: @escaping @Sendable (String) async throws -> Bool = { _ in false }
+  ) async throws -> String {
+    let request = request(
+      method, path, version: version, fields: fields, body: body, type: "application/json")
+    return try await exchange(request, until: isEnough)
+  }
+
+  /// Reads a stream until its text so far satisfies the condition; fails after 20 s. As the page does,
+  /// it tries again while the server has as many streams as it allows: earlier ones may still end.
   func stream(
     _ path: String, until isEnough: @escaping @Sendable (String) async throws -> Bool
   ) async throws -> String {
-    try await exchange(request("GET", path, body: nil), until: isEnough)
+    for _ in 0..<100 {
+      let text = try await exchange(request("GET", path, body: nil), until: isEnough)
+      if !text.hasPrefix("HTTP/1.1 429") { return text }
+      try await Task.sleep(for: .milliseconds(100))
+    }
+    throw NotInTime("no stream ended")
   }
 
   private func request(
-    _ method: String, _ path: String, body: Data?, type: String = "", hosts: [String]? = nil
+    _ method: String, _ path: String, version: String = "HTTP/1.1",
+    fields: [String] = ["Connection: close"], body: Data?, type: String = "",
+    hosts: [String]? = nil
   ) -> Data {
-    var lines = ["\(method) \(path) HTTP/1.1", "Connection: close"]
+    var lines = ["\(method) \(path) \(version)"] + fields
     lines += (hosts ?? ["127.0.0.1:\(port)"]).map { "Host: \($0)" }
     if let cookie { lines.append("Cookie: \(cookie)") }
     if let key { lines.append("X-Kith-Key: \(key)") }

@@ -49,6 +49,17 @@ import Testing
     #expect(document["reason"] as? String == "externalChange")
   }
 
+  @Test func `a device that joined says if stores came only in part`() throws {
+    func partial(_ stores: Int) throws -> String? {
+      let progress = JoinProgress(
+        (stores: 3, pulledStores: 3, partialStores: stores, changeSets: 9))
+      let done = Pairing.State.done(.joiner, nil, partial: progress.partialNotice)
+      return try members(done.document)["partial"] as? String
+    }
+    #expect(try partial(0) == nil)
+    #expect(try partial(2)?.hasPrefix("2 stores came only in part: ") == true)
+  }
+
   private func members(_ document: Document) throws -> [String: Any] {
     let data = Data(document.text(indented: false).utf8)
     return try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])

@@ -225,6 +225,112 @@
       }
     }
 
+    @Test func `six streams kept a browser from all else: four are open at once`() async throws {
+      try await withPage { page, _ in
+        let path = "/api/events?store=default"
+        let (opened, open) = AsyncStream<Int>.makeStream()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for number in 0..<4 {
+            group.addTask {
+              _ = try? await page.stream(path) { _ in
+                open.yield(number)
+                return false
+              }
+            }
+          }
+          var numbers: Set<Int> = []
+          for await number in opened {
+            numbers.insert(number)
+            if numbers.count == 4 { break }
+          }
+          let refused = try await page.get(path)
+          #expect(try refused.status == 429 && refused.code == "windows", "\(refused)")
+          #expect(try await page.get("/api/status").status == 200)
+          group.cancelAll()
+        }
+        // It tries again until one of those has ended.
+        let text = try await page.stream(path) { $0.contains("event: status") }
+        #expect(text.hasPrefix("HTTP/1.1 200"))
+      }
+    }
+
+    @Test("beats come while the node answers, also before the store is there")
+    func beats() async throws {
+      try await withPage { page, _ in
+        let text = try await page.stream("/api/events?store=later") { $0.contains("\n: beat\n") }
+        #expect(text.contains("event: values") && !text.contains("event: away"))
+      }
+    }
+
+    @Test("the head of a file is told without its body")
+    func heads() async throws {
+      try await withPage { page, _ in
+        for path in ["/", "/page.js", "/none"] {
+          let (whole, head) = (try await page.get(path), try await page.ask("HEAD", path))
+          #expect(head.status == whole.status && head.body.isEmpty)
+          #expect(head.headers["content-length"] == "\(whole.body.utf8.count)")
+          #expect(head.headers["content-type"] == whole.headers["content-type"])
+        }
+      }
+    }
+
+    @Test("a path with another method names it", arguments: ["PUT", "DELETE", "PATCH", "OPTIONS"])
+    func methods(method: String) async throws {
+      try await withPage { page, _ in
+        for (path, allowed) in [
+          ("/", "GET, HEAD"), ("/page.js", "GET, HEAD"), ("/api/status", "GET"),
+          ("/api/events?store=default", "GET"), ("/api/write", "POST"),
+        ] {
+          let answer = try await page.ask(method, path)
+          #expect(answer.status == 405 && answer.headers["allow"] == allowed, "\(answer)")
+        }
+        #expect(try await page.ask("HEAD", "/api/write").status == 405)
+        #expect(try await page.ask("POST", "/page.js").status == 405)
+        let answer = try await page.ask(method, "/api/none")
+        #expect(answer.status == 404 && answer.headers["allow"] == nil)
+        var stranger = page
+        stranger.key = nil
+        #expect(try await stranger.ask(method, "/api/write").status == 401)
+      }
+    }
+
+    @Test("a client that waits before it sends the body is told to go on")
+    func expectations() async throws {
+      try await withPage { page, _ in
+        let json = #"{"store": "default", "writes": [{"key": "a", "json": "1"}]}"#
+        let fields = ["Connection: close", "Expect: 100-Continue"]
+        let goOn = "HTTP/1.1 100 Continue\r\n\r\n"
+        // The body never comes.
+        let early = try await page.text(
+          "POST", "/api/write", version: "HTTP/1.1",
+          fields: fields + ["Content-Type: application/json", "Content-Length: 9"]
+        ) { $0 == goOn }
+        #expect(early == goOn)
+        let text = try await page.text(
+          "POST", "/api/write", version: "HTTP/1.1", fields: fields, body: Data(json.utf8))
+        #expect(text.hasPrefix("\(goOn)HTTP/1.1 200 "), "\(text)")
+        let old = try await page.text(
+          "POST", "/api/write", version: "HTTP/1.0", fields: fields, body: Data(json.utf8))
+        #expect(old.hasPrefix("HTTP/1.0 200 "), "\(old)")
+      }
+    }
+
+    @Test("a client of HTTP/1.0 gets no chunks, and the connection ends with the answer")
+    func oldClients() async throws {
+      try await withPage { page, _ in
+        for fields in [[], ["Connection: keep-alive"]] {
+          let file = try await page.text("GET", "/page.css", version: "HTTP/1.0", fields: fields)
+          #expect(file.hasPrefix("HTTP/1.0 200 ") && file.contains("Connection: close"))
+          #expect(file.hasSuffix(try await page.get("/page.css").body))
+        }
+        let stream = try await page.text(
+          "GET", "/api/events?store=default", version: "HTTP/1.0", fields: []
+        ) { $0.contains("event: values") }
+        #expect(!stream.lowercased().contains("transfer-encoding"))
+        #expect(stream.contains("\r\n\r\nevent: "), "\(stream)")
+      }
+    }
+
     @Test("a store that does not exist yet is shown once it does")
     func laterStore() async throws {
       try await withPage { page, accounts in
@@ -259,6 +365,28 @@
       for await stream in streams {
         #expect(try await stream.value.hasPrefix("HTTP/1.1 200"))
         break
+      }
+    }
+
+    @Test("the status names the stores that are here only in part, as the commands do")
+    func storesInPart() async throws {
+      try await withPage { client, accounts in
+        let store = try #require(StoreIdentifier("default"))
+        try await accounts.nodeAccess.write([("theme", "dark")], in: store.rawValue)
+        let answer = try await client.get("/api/status")
+        #expect(try answer.members["storesInPart"] as? [String] == [])
+
+        let page = Page(accounts: accounts, usualStore: store)
+        var status = try await accounts.status()
+        let author = try #require(status.device)
+        func text() -> String { page.document(status).text(indented: false) }
+        status.stores[0].authorsOverLimit = [author]
+        #expect(status.stores[0].isOpenedHere && text().contains(#""storesInPart":[]"#))
+        status.stores[0].isOpenedHere = false
+        #expect(text().contains(#""storesInPart":["default"]"#))
+        // A device of the account may choose such a name.
+        status.stores[0].identifier = try #require(StoreIdentifier("a\"\u{202E}<b>"))
+        #expect(text().contains(#""storesInPart":["a\"\u202e<b>"]"#))
       }
     }
 

@@ -1,5 +1,6 @@
 public import KithCore
 public import KithCrypto
+internal import Synchronization
 
 extension Accounts {
   /// The devices that are members only through another.
@@ -104,7 +105,7 @@ extension Accounts {
   ///   - addresses: The hosts that the token names; empty: this host's own addresses.
   ///   - body: Shows the invitation, and decides.
   /// - Returns: The new device.
-  /// - Throws: ``KithError`` with `missing` while nobody is signed in, `pairingCode`
+  /// - Throws: ``KithError`` with `missing` while nobody is signed in, `revoked`, `pairingCode`
   ///   (``KithError/triesLeft`` is 0 if wrong codes ended it), `declined`, `network`, `cancelled`,
   ///   `closed`, `notRunning`, `control` or a storage code; or the body's error.
   @discardableResult
@@ -113,20 +114,26 @@ extension Accounts {
   ) async throws -> DeviceID {
     let account = try await self.account()
     let (openings, opening) = AsyncStream<OpenInvitation>.makeStream()
-    let (candidates, asking) = AsyncStream<Invitation.Candidate>.makeStream()
-    let accepted = Signal()
-    return try await withThrowingTaskGroup(of: DeviceID.self) { group in
+    let (candidates, candidate) = AsyncStream<Invitation.Candidate>.makeStream()
+    let asking = Invitation.Asking()
+    return try await withThrowingTaskGroup(of: DeviceID?.self) { group in
       group.addTask {
         defer {
           opening.finish()
-          asking.finish()
+          candidate.finish()
         }
         return try await account.invite(addresses: addresses, hasCode: true) { invitation in
           opening.yield(invitation)
         } onJoinRequest: { joiner in
-          let (answers, answer) = AsyncStream<Bool>.makeStream()
-          asking.yield(Invitation.Candidate(joiner, answer, accepted))
-          return await answers.first { _ in true } ?? false
+          let (answers, question) = AsyncStream<Bool>.makeStream()
+          asking.question.withLock { $0 = question }
+          candidate.yield(Invitation.Candidate(joiner, question))
+          let isAccepted = await answers.first { _ in true } ?? false
+          if Task.isCancelled {
+            asking.question.withLock { $0 = nil }
+            asking.hasGone.raise()
+          }
+          return isAccepted
         }.id
       }
       for await open in openings {
@@ -136,8 +143,16 @@ extension Accounts {
         try await body(invitation)
         break
       }
-      if accepted.version == 0 { group.cancelAll() }
-      guard let device = try await group.next() else { throw CancellationError() }
+      // Unless it was accepted, it is told that it is declined, which ends the invitation.
+      asking.question.withLock { $0 }?.finish()
+      group.addTask {
+        for await () in asking.hasGone where asking.question.withLock({ $0 == nil }) { break }
+        return nil
+      }
+      var device = try await group.next() ?? nil
+      group.cancelAll()
+      if device == nil { device = try await group.next() ?? nil }
+      guard let device else { throw CancellationError() }
       return device
     }
   }
@@ -155,28 +170,31 @@ extension Accounts {
     /// The devices that have shown the code or token; it ends with the invitation.
     public let candidates: AsyncStream<Candidate>
 
+    /// Takes one answer; ended without one, it is a refusal.
+    typealias Question = AsyncStream<Bool>.Continuation
+
+    /// The candidate that asks, or asked and got its answer.
+    final class Asking: Sendable {
+      /// Nil: none, or it has gone.
+      let question = Mutex<Question?>(nil)
+      let hasGone = Signal()
+    }
+
     /// A device that asks to join.
     public final class Candidate: Sendable {
       /// The device, as it names itself.
       public let device: PairingDevice
-      private let answer: AsyncStream<Bool>.Continuation
-      private let accepted: Signal
+      private let question: Question
 
-      init(
-        _ device: PairingDevice, _ answer: AsyncStream<Bool>.Continuation, _ accepted: Signal
-      ) {
+      init(_ device: PairingDevice, _ question: Question) {
         self.device = device
-        self.answer = answer
-        self.accepted = accepted
+        self.question = question
       }
 
-      deinit { answer.finish() }
+      deinit { question.finish() }
 
       /// Makes the device a member of the account.
-      public func accept() {
-        // A device that has gone meanwhile is not accepted.
-        if case .enqueued = answer.yield(true) { accepted.raise() }
-      }
+      public func accept() { question.yield(true) }
     }
   }
 }

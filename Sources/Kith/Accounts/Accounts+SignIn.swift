@@ -78,7 +78,9 @@ extension Accounts {
 
   /// Joins an account by a short code or a token, with a new device, and signs in to it.
   ///
-  /// On return the stores show everything in the account, and the local keys that it lacked.
+  /// On return the stores show what the inviting device has, and the local keys that the account
+  /// lacked. If a store came only in part, the rest comes later: see
+  /// ``JoinProgress/partialStores``.
   ///
   /// ```swift
   /// try await accounts.signIn(code: code, name: "desktop") { inviter, fingerprint in

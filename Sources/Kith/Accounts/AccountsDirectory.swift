@@ -189,6 +189,8 @@ struct AccountsDirectory: Sendable {
   }
 
   private func readStored() throws(StorageError) -> Registry? {
+    // Otherwise only some commands would refuse it: those that open the device in it.
+    if let link = Files.linked(path) { throw link }
     guard let bytes = try SmallFile.read(registry, atMost: Self.largestRegistry) else { return nil }
     guard let registry = try? JSONDecoder().decode(Registry.self, from: Data(bytes)),
       registry.version == 1,

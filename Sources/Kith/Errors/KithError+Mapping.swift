@@ -107,7 +107,7 @@ extension KithError {
     "Others changed what the transaction read, at each of \(Limits.commitTries) tries; nothing was "
       + "written. Read less in it, write its keys less often, or try again.")
 
-  static let revokedDevice = KithError(
+  package static let revokedDevice = KithError(
     .revoked,
     "This device was revoked. It keeps what it has read; to write again, remove it here and join "
       + "anew: kith account leave, then kith join.")

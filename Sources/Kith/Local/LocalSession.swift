@@ -88,7 +88,8 @@ final class LocalSession: ChannelInboundHandler {
       }
     }
 
-    /// For a candidate, returns the program's decision.
+    /// For a candidate, returns the program's decision; false if the task is cancelled first, as it
+    /// is once the connection has ended.
     fileprivate func tell(_ event: NodeEvent, _ id: Int) async -> Bool {
       await send(.event(event), id)
       guard case .candidate = event else { return false }
@@ -178,7 +179,6 @@ final class LocalSession: ChannelInboundHandler {
     frames = []
     guard let handle else { return }
     handle.ending.finish()
-    handle.decide.finish()
     // The server counts a connection as short before ``begin()`` comes here.
     if handle.hasBegun.load(ordering: .relaxed), kind == .waiting { kind = .short }
     server.remove(handle, kind)

@@ -9,18 +9,13 @@ enum LocalSocket {
   /// Linux gives the path the socket's mode, less the process's mask. Set before binding, the mode
   /// needs no change of the mask, which all threads share.
   static func listen(at path: String) throws(KithError) -> Int32 {
-    let address = try address(of: path)
     let descriptor = socket(
       AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw failure("socket", path) }
     _ = unlink(path)
     let isBound =
       fchmod(descriptor, 0o600) == 0
-      && withUnsafePointer(to: address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-          bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-        }
-      } == 0
+      && withAddress(of: path) { bind(descriptor, $0, $1) } == 0
     // A mask may have removed the owner's bits. The mode changes last, because that tells a process
     // that waits for the socket (``DirectoryWatch``).
     guard isBound, Glibc.listen(descriptor, Int32(LocalLimits.connections)) == 0,
@@ -39,7 +34,6 @@ enum LocalSocket {
   static func connect(
     to path: String, within limit: Duration = LocalLimits.connect
   ) throws(KithError) -> Int32 {
-    let address = try address(of: path)
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw failure("socket", path) }
     var seconds = timeval(tv_sec: max(1, Int(limit.components.seconds)), tv_usec: 0)
@@ -47,11 +41,7 @@ enum LocalSocket {
       descriptor, SOL_SOCKET, SO_SNDTIMEO, &seconds, socklen_t(MemoryLayout<timeval>.size))
     var result: Int32
     repeat {
-      result = withUnsafePointer(to: address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-          Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-        }
-      }
+      result = withAddress(of: path) { Glibc.connect(descriptor, $0, $1) }
     } while result != 0 && errno == EINTR
     if result == 0 { return descriptor }
     let code = errno
@@ -72,21 +62,39 @@ enum LocalSocket {
       path: path)
   }
 
-  /// Throws `control` if the path is too long.
-  static func address(of path: String) throws(KithError) -> sockaddr_un {
+  /// Calls a body with the socket's address. A path that is too long for one leads through a descriptor
+  /// of its directory: proc(5), `/proc/self/fd`. Returns -1, with `errno`, if there is no address.
+  private static func withAddress(
+    of path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+  ) -> Int32 {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
-    let bytes = Array(path.utf8)
+    var bytes = Array(path.utf8)
+    var directory: Int32?
+    defer {
+      let code = errno
+      if let directory { close(directory) }
+      errno = code
+    }
+    // The last byte is zero.
     let limit = MemoryLayout.size(ofValue: address.sun_path) - 1
+    if bytes.count > limit, let slash = bytes.lastIndex(of: UInt8(ascii: "/")) {
+      let opened = open(
+        String(decoding: bytes[..<slash], as: UTF8.self), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+      guard opened >= 0 else { return -1 }
+      directory = opened
+      bytes = Array("/proc/self/fd/\(opened)".utf8) + bytes[slash...]
+    }
     guard bytes.count <= limit else {
-      throw KithError(
-        .control,
-        "The path of the control socket has \(bytes.count) bytes; at most \(limit) are possible. "
-          + "Use a directory with a shorter path.",
-        path: path)
+      errno = ENAMETOOLONG
+      return -1
     }
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
-    return address
+    return withUnsafePointer(to: address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
   }
 
   /// The caller holds the directory's lock.

@@ -22,6 +22,7 @@ extension Node: NodeAccess {
     onEvent: @escaping @Sendable (NodeEvent) async -> Bool
   ) async throws(KithError) -> NodeAnswer {
     let engine = engine
+    if call.needsMembership, engine.read({ $0.isRevoked }) { throw .revokedDevice }
     switch call {
     case .values(let store, let key):
       guard let known = try existing(store) else { return .shown([], isLacking: false) }

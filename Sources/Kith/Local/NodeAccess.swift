@@ -1,6 +1,5 @@
 internal import FoundationEssentials
 package import KithCore
-internal import KithStorage
 internal import Synchronization
 
 /// A node that answers requests: this process's ``Node``, or another program's (``LocalClient``,
@@ -288,11 +287,6 @@ package struct LocalClient: NodeAccess {
 
   package init(directory: String) {
     self.directory = directory
-  }
-
-  /// Throws `control` if no node could serve a device in the directory: its path is too long.
-  package static func checkPath(of directory: String) throws(KithError) {
-    _ = try LocalSocket.address(of: DeviceDirectory.controlSocketPath(directory))
   }
 
   package func perform(

@@ -96,6 +96,14 @@ package enum NodeCall: Codable, Sendable {
     }
   }
 
+  /// Whether a revoked device refuses it, because it would wait, or keep something, in vain.
+  var needsMembership: Bool {
+    switch self {
+    case .invite, .meet, .keepCarrier: true
+    default: false
+    }
+  }
+
   var isLasting: Bool {
     switch self {
     case .waitUntilSynced, .watch, .invite, .meet: true

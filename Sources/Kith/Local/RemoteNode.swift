@@ -215,7 +215,10 @@ final class RemoteNode: StoreService, NodeAccess {
     for await outcome in outcomes {
       guard case .event(let event) = outcome else { return try answer(outcome, to: call) }
       let isAccepted = await onEvent(event)
-      if case .candidate = event { try send(.decide(isAccepted: isAccepted)) { _ in } }
+      // A question that was cancelled has no answer.
+      if case .candidate = event, !Task.isCancelled {
+        try send(.decide(isAccepted: isAccepted)) { _ in }
+      }
     }
     throw KithError(.cancelled, "The request was cancelled.")
   }

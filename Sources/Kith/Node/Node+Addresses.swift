@@ -128,6 +128,7 @@ extension NodeStatus.Address.Outcome {
       case .refused: .notOfAccount
       case .anotherDevice: .anotherDevice
       case .noRoom: .sessionLimit
+      case .noKey: .failed
       case .ourselves: .thisDevice
       }
   }
@@ -143,6 +144,7 @@ extension DialFailure {
       "\(address) answers, but not as a device of this account: another account or program is there"
     case .anotherDevice: "another device of the account answers at \(address)"
     case .noRoom: "this node has reached its limit of \(NetworkLimits.sessions) sessions"
+    case .noKey: "this device was revoked, and calls no other"
     case .ourselves: "\(address) is this device itself"
     }
   }

@@ -80,8 +80,10 @@ struct Joining: Sendable {
     let prepared = try await DeviceStorage.prepareApart(reserved, secrets, initial, passphrase)
     let inviter = Inviter(
       device: invitation.device, clock: reply.clock, address: channel.remoteAddress)
+    let partialStores: Int
     do {
-      try await pull(from: inviter, over: channel, roster.account, prepared.openStorage(), keys)
+      partialStores = try await pull(
+        from: inviter, over: channel, roster.account, prepared.openStorage(), keys)
     } catch {
       try? prepared.discard()
       throw error
@@ -93,20 +95,17 @@ struct Joining: Sendable {
     channel.sendSession(JoinDone().encodedMessage())
     // The inviter first commits the new member, on a disk that may be slow.
     guard await channel.awaitEnd(within: options.timeout) || Task.isCancelled else {
-      throw KithError(
-        .timedOut,
-        "\(invitation.name) did not say in time that it has admitted this device. This device has all "
-          + "that the account has, and counts once it meets the other one. Do not join again.",
-        device: invitation.device)
+      throw Self.unconfirmed(by: invitation, partialStores: partialStores)
     }
     return summary
   }
 
-  /// Pulls with an engine like a node's, into a database that only this process knows.
+  /// Pulls with an engine like a node's, into a database that only this process knows. Returns the
+  /// number of stores that came only in part.
   private func pull(
     from inviter: Inviter, over channel: PairingChannel, _ account: AccountID,
     _ storage: SQLiteStorage, _ keys: DeviceKeys
-  ) async throws {
+  ) async throws -> Int {
     var entropy = SystemRandom()
     // After success it is closed already.
     defer { try? storage.close() }
@@ -142,6 +141,22 @@ struct Joining: Sendable {
     // A device is kept only if all of its data is on disk.
     try storage.close()
     if let pulled { progress(JoinProgress(pulled)) }
+    return pulled?.partialStores ?? 0
+  }
+
+  /// The error if the device exists, and the inviter did not say that the account counts it.
+  static func unconfirmed(by inviter: Invitation, partialStores: Int) -> KithError {
+    let data =
+      switch partialStores {
+      case 0: "all that \(inviter.name) has"
+      case 1: "what \(inviter.name) has, of 1 store only a part"
+      default: "what \(inviter.name) has, of \(partialStores) stores only a part"
+      }
+    return KithError(
+      .timedOut,
+      "\(inviter.name) did not say in time that it has admitted this device. This device has "
+        + "\(data), and counts once the two meet. Do not join again.",
+      device: inviter.device)
   }
 
   /// The error if not everything came. `reason`: why this device ended the session; nil: it did not.

@@ -143,11 +143,12 @@ extension Node {
       id: certificate.device, name: certificate.name,
       fingerprint: Fingerprint(of: certificate.device).description,
       address: channel.remoteAddress)
-    guard await onEvent(.candidate(candidate)) else {
+    let isWanted = await onEvent(.candidate(candidate))
+    // A question that was cancelled is no refusal: the other person sees that the exchange ended.
+    try Task.checkCancellation()
+    guard isWanted else {
       try channel.send(JoinReply(isAccepted: false).encoded())
       await channel.awaitEnd()
-      // A question that was cancelled is no refusal.
-      try Task.checkCancellation()
       throw KithError(.declined, "The device was not taken in.", device: certificate.device)
     }
     // Only a revocation, which leaves a trace, removes a member. So the other person must have

@@ -15,7 +15,8 @@ extension Passphrase {
 
 /// The source of a passphrase without a person (`Docs/Decisions/passphrase.md`).
 ///
-/// A file's bytes are the passphrase, without one final line end.
+/// A file's bytes are the passphrase, without one final line end: LF or CR LF. An editor's
+/// byte-order mark is refused, because nobody can type it.
 ///
 /// ```swift
 /// configuration.passphrase = PassphraseSource.file("/run/keys/kith").read
@@ -51,8 +52,7 @@ package enum PassphraseSource: Sendable, Hashable {
 
   /// Reads the passphrase.
   ///
-  /// - Throws: ``KithError`` with `passphrase` if there is none, or `unsafePermissions` if others
-  ///   may read the file.
+  /// - Throws: ``KithError`` with `passphrase` if there is none, or if others may read the file.
   @Sendable package func read() throws(KithError) -> Passphrase {
     switch self {
     case .file(let path): try Self.read(path, allowing: 0o600)
@@ -72,43 +72,47 @@ package enum PassphraseSource: Sendable, Hashable {
 
   /// Fails if the file's mode has other bits.
   private static func read(_ path: String, allowing mode: mode_t) throws(KithError) -> Passphrase {
-    func failure(_ code: KithError.Code, _ message: String) -> KithError {
-      KithError(code, message, path: path)
-    }
+    func failure(_ message: String) -> KithError { KithError(.passphrase, message, path: path) }
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file >= 0 else {
       throw failure(
-        .passphrase,
         "The file of the passphrase cannot be opened: \(String(cString: strerror(errno))).")
     }
     defer { close(file) }
     var status = stat()
     guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-      throw failure(.passphrase, "The passphrase must be in a plain file.")
+      throw failure("The passphrase must be in a plain file.")
     }
     guard status.st_uid == geteuid() || status.st_uid == 0 else {
       throw failure(
-        .unsafePermissions,
         "The file of the passphrase belongs to another user (\(status.st_uid)). Name a file of your own."
       )
     }
     guard status.st_mode & 0o777 & ~mode == 0 else {
       throw failure(
-        .unsafePermissions,
         "Others may read the file (mode \(String(status.st_mode & 0o777, radix: 8))). If it holds "
           + "nothing but the passphrase, run: chmod 600 \(ShellText.quoted(path))")
     }
-    // One more byte shows excess, another is for a line end.
-    var bytes = [UInt8](repeating: 0, count: Passphrase.maximumBytes + 2)
+    // One more byte shows excess, two are for a line end.
+    var bytes = [UInt8](repeating: 0, count: Passphrase.maximumBytes + 3)
     let count = Glibc.read(file, &bytes, bytes.count)
     guard count >= 0 else {
       throw failure(
-        .passphrase,
         "The file of the passphrase cannot be read: \(String(cString: strerror(errno))).")
     }
     bytes.removeLast(bytes.count - count)
-    if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
-    return try passphrase(&bytes, path)
+    if bytes.last == UInt8(ascii: "\n") {
+      bytes.removeLast()
+      if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+    }
+    let hasMark = bytes.starts(with: "\u{FEFF}".utf8)
+    let passphrase = try passphrase(&bytes, path)
+    guard !hasMark else {
+      throw failure(
+        "The file of the passphrase begins with a byte-order mark, which nobody can type. Save it "
+          + "without one.")
+    }
+    return passphrase
   }
 
   private static func passphrase(

@@ -95,7 +95,7 @@ extension NodeStatus {
 
 extension NodeStatus {
   /// A problem for each device whose clock differs, if this device follows a distant time, and if
-  /// its writes are stamped so far ahead that peers refuse them.
+  /// its clock shows an impossible time, or its writes are stamped so far ahead that peers refuse them.
   var clockFindings: [KithError] {
     let names = Dictionary(devices.map { ($0.id, $0.name) }) { first, _ in first }
     var problems = clock.differences.map { difference in
@@ -118,13 +118,20 @@ extension NodeStatus {
             + "the time of \(names[device] ?? device.description) counts. "
             + "Set the host's clock right, or run a time service (NTP).", device: device))
     }
-    if clock.stampsAheadMilliseconds > 0 {
+    if clock.isImpossible {
+      problems.append(
+        KithError(
+          .clocksDiffer,
+          "This host's clock cannot be right: its time is before this version of Kith was made, or "
+            + "after 2200. Set it right, or run a time service (NTP); until then other devices may "
+            + "refuse what is written here."))
+    } else if clock.stampsAheadMilliseconds > 0 {
       problems.append(
         KithError(
           .dataAhead,
           "The clock had been ahead: writes made here are stamped "
             + "\(Self.clockText(clock.stampsAheadMilliseconds)) of the time, and other devices "
-            + "refuse it. \(clock.remedy)"))
+            + "refuse them. \(clock.remedy)"))
     }
     return problems
   }
@@ -149,6 +156,14 @@ extension NodeStatus {
 }
 
 extension NodeStatus.Clock {
+  /// Whether the time in use is the host's, and one that no right clock shows
+  /// (`Docs/Protocol/clocks.md`, "Whose time").
+  fileprivate var isImpossible: Bool {
+    guard isWorthless, follows == nil else { return false }
+    let time = HybridTime(milliseconds: UInt64(clamping: milliseconds))
+    return time.milliseconds < Software.releasedMilliseconds || !time.isPossible
+  }
+
   fileprivate var remedy: String {
     if stampsAheadMilliseconds <= Limits.healingMilliseconds { return "That passes by itself." }
     if isCertain {

@@ -9,8 +9,8 @@ public struct SyncReport: Codable, Sendable, Hashable {
   public var incomplete: [DeviceID]
   /// Whether drafts wait to be published. If so, no device is complete.
   public var hasUnpublishedWrites: Bool
-  /// The carriers that hold everything, as a listing showed. The other devices get it there, when
-  /// they look.
+  /// The carriers that hold all that this device has of the store, as a listing showed. The other
+  /// devices get it there, when they look.
   public var carriers: [Carrier] = []
 
   package init(complete: [DeviceID], incomplete: [DeviceID], hasUnpublishedWrites: Bool) {
@@ -19,7 +19,7 @@ public struct SyncReport: Codable, Sendable, Hashable {
     self.hasUnpublishedWrites = hasUnpublishedWrites
   }
 
-  /// Whether every device of the account has everything.
+  /// Whether every device of the account has all of this device's writes in the store.
   public var isComplete: Bool { incomplete.isEmpty && !hasUnpublishedWrites }
 
   /// A carrier that holds all of this device's writes in the store.

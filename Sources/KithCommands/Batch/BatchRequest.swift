@@ -55,10 +55,10 @@ struct BatchRequest {
     case "set":
       let key = try rest.text("key")
       action = .write([(key, try rest.value("value", ofKey: key))])
-    case "remove": action = .remove(keys: try rest.texts("keys", isNeeded: true))
+    case "remove": action = .remove(keys: try rest.texts("keys", isNeeded: true).uniqueKeys)
     case "transaction":
       let removals: [(key: String, value: PropertyListValue?)] =
-        try rest.texts("remove").map { ($0, nil) }
+        try rest.texts("remove").uniqueKeys.map { ($0, nil) }
       let values = try rest.values("set")
       let removed = Set(removals.map { KeyValueStore.Key($0.key) })
       if let both = values.first(where: { removed.contains(KeyValueStore.Key($0.key)) }) {

@@ -160,7 +160,8 @@ struct AccountLockCommand: AsyncParsableCommand {
       }
     try Node.changePassphrase(
       directory: directory, from: old?.answer, to: passphrase)
-    try options.print(report(directory, isLocked: true))
+    try options.print(
+      report(directory, isLocked: true), after: "the device is under the new passphrase")
     options.console.talk(
       isLocked ? "The passphrase is changed." : "The device is under the passphrase from now on.")
   }
@@ -181,7 +182,8 @@ struct AccountUnlockCommand: AsyncParsableCommand {
     }
     try Node.changePassphrase(
       directory: directory, from: options.passphraseQuestionAskedOnce, to: nil)
-    try options.print(report(directory, isLocked: false))
+    try options.print(
+      report(directory, isLocked: false), after: "the device is under no passphrase any more")
     options.console.talk("The device is under no passphrase any more.")
   }
 }

@@ -139,7 +139,7 @@ struct AccountRecoverCommand: AsyncParsableCommand {
     }
     let adoption = await options.adoption(passphrase: passphrase)
     let report = AccountReport(summary: summary, directory: directory)
-    try options.print(report.document, text: report.text)
+    try options.print(report.document, text: report.text, after: "the account is regained")
     try adoption.get()
     options.console.talk("The account is regained. Start its node with: kith run")
   }

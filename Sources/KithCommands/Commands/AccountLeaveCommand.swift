@@ -52,11 +52,11 @@ struct AccountLeaveCommand: AsyncParsableCommand {
       }
     }
     try await Accounts.leave(chosen, configuration)
-    try options.print(
-      .versioned([
-        "account": .string(chosen.account.hex), "device": own?.document,
-        "directory": .string(chosen.directory),
-      ]))
+    let document = Document.versioned([
+      "account": .string(chosen.account.hex), "device": own?.document,
+      "directory": .string(chosen.directory),
+    ])
+    try options.print(document, after: "this host has left the account")
     console.talk(
       "This host has left the account."
         + (status?.isRevoked == true
@@ -82,16 +82,20 @@ struct AccountLeaveCommand: AsyncParsableCommand {
     }
   }
 
-  /// Published writes have reached a peer; drafts have reached nobody. Nobody takes those of a
-  /// revoked device.
-  private static func lost(_ status: NodeStatus) -> [String] {
-    if status.isRevoked { return [] }
+  /// Published writes have reached a peer; drafts have reached nobody. No device takes those of a
+  /// revoked one, so a person may want to save them.
+  static func lost(_ status: NodeStatus) -> [String] {
     guard status.members.contains(where: { !$0.isThisDevice }) else {
       return ["No other device is in the account: all its data is lost."]
     }
-    return status.stores.filter { $0.drafts > 0 }.map {
-      "No other device has the last writes in the store "
-        + "\"\(Columns.printable($0.identifier.rawValue))\" (\($0.drafts)): run kith run and kith sync first."
+    return status.stores.filter { $0.drafts > 0 }.map { store in
+      let name = store.identifier.rawValue
+      let export = Columns.printable(StoreOptions.command("kith export", of: name))
+      return "No other device has the last writes in the store "
+        + "\"\(Columns.printable(name))\" (\(store.drafts)): "
+        + (status.isRevoked
+          ? "this one was revoked, so to keep them run \(export) >FILE first."
+          : "run kith run and kith sync first.")
     }
   }
 }

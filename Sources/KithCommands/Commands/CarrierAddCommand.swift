@@ -71,11 +71,18 @@ struct CarrierAddCommand: AsyncParsableCommand {
       credentials: try credentials.text(for: address, options.console),
       authorityFile: authorityFile.map { CommonOptions.exactly($0).path }, isShared: isShared)
     let carrier = try await options.withNode(writes: true) { node in
+      try await node.checkMember()
       // The device's own come first, so the account's are not in their way.
       let others = try await node.carriers().filter { $0.id != settings.id }
       guard others.count(where: { isShared || !$0.isShared }) < Limits.carriers else {
         throw CommandFailure(
           .refused, "a device uses at most \(Limits.carriers) carriers; remove one first")
+      }
+      if let same = others.first(where: settings.isSameFolder) {
+        throw CommandFailure(
+          .refused,
+          "\(Columns.printable(settings.location)) is the folder of the carrier "
+            + "\(Columns.printable(same.location)), by another path")
       }
       let isNew = kind == .folder && !FileManager.default.fileExists(atPath: settings.location)
       try await tryOut(settings, of: node)
@@ -101,9 +108,16 @@ struct CarrierAddCommand: AsyncParsableCommand {
     }
   }
 
-  /// Refuses the device's own directory, and asks about a path that may be mistyped or not mounted.
+  /// Refuses the device's own directory and carriers' objects, and asks about a path that may be
+  /// mistyped or not mounted.
   private func checkFolder(_ path: String) throws {
     let own = options.directoryURL.path
+    guard !FolderSite.isOfObjects(path) else {
+      throw CommandFailure(
+        .refused,
+        "\(Columns.printable(path)) is in a carrier's directory kith1, which holds the objects; give "
+          + "the folder that has kith1 in it")
+    }
     guard !FolderSite.isSame(path, orBelow: own) else {
       throw CommandFailure(
         .refused,
@@ -186,6 +200,14 @@ struct CarrierAddCommand: AsyncParsableCommand {
 
 extension CarrierAddress.Kind: ExpressibleByArgument {}
 
+extension CarrierSettings {
+  /// Whether both are folders, and one directory.
+  fileprivate func isSameFolder(as other: CarrierSettings) -> Bool {
+    kind == other.kind && kind == CarrierAddress.Kind.folder.rawValue
+      && FolderSite.isSame(location, other.location)
+  }
+}
+
 /// A carrier's folder may belong to a medium or server that is not mounted. It is then on the
 /// computer's own disk, and no other device sees it.
 enum FolderSite {
@@ -249,6 +271,30 @@ enum FolderSite {
   private static func fileSystem(of path: String) -> dev_t? {
     var info = stat()
     return stat(path, &info) == 0 ? info.st_dev : nil
+  }
+
+  /// Whether a folder, which may be missing, is the directory in which a carrier has the objects of
+  /// accounts, or below it, whatever links lead there.
+  static func isOfObjects(_ path: String) -> Bool {
+    let path = real(path)
+    let parts = path.split(separator: "/")
+    if zip(parts, parts.dropFirst()).contains(where: { $0 == "kith1" && isPlace($1) }) {
+      return true
+    }
+    let files = try? FileManager.default.contentsOfDirectory(atPath: path)
+    return parts.last == "kith1" && files?.contains { isPlace($0[...]) } == true
+  }
+
+  /// Whether a name is that of an account's directory (`Docs/Protocol/carriers.md`).
+  private static func isPlace(_ name: Substring) -> Bool {
+    name.utf8.count == 32 && name.allSatisfy { $0.isHexDigit && $0.isASCII }
+  }
+
+  /// Whether two paths lead to one directory that is there.
+  static func isSame(_ path: String, _ other: String) -> Bool {
+    var (one, two) = (stat(), stat())
+    return stat(path, &one) == 0 && stat(other, &two) == 0 && one.st_dev == two.st_dev
+      && one.st_ino == two.st_ino
   }
 
   /// Whether a folder, which may be missing, is another one or below it, whatever links lead there.

@@ -52,7 +52,8 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
       try await node.revoke(plan.device.id, keeping: Set(plan.staying.map(\.id)))
       return plan
     }
-    try options.print(plan.document)
+    try options.print(
+      plan.document, after: "\(Columns.printable(plan.device.name, limit: 64)) is revoked")
     options.console.talk(
       "\(Columns.printable(plan.device.name)) is revoked. The other devices learn it as they are "
         + "met.")

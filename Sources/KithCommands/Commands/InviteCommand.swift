@@ -53,11 +53,7 @@ struct InviteCommand: AsyncParsableCommand {
             ? "A wrong code was tried for the third time."
             : "A wrong code was tried; \(left == 1 ? "1 try is" : "\(left) tries are") left.")
       } onJoinRequest: { candidate in
-        let name = Columns.printable(candidate.name, limit: 64)
-        let address = Columns.printable(candidate.address)
-        console.talk(
-          "\(name) at \(address) asks to join. Its fingerprint is  \(candidate.fingerprint)")
-        console.talk("This device's fingerprint is  \(own)")
+        for line in candidate.introduction("asks to join", beside: own) { console.talk(line) }
         let devices = try? await node.status().devices
         let notice = DuplicateNames.notice(
           candidate.name, candidate.fingerprint, among: devices ?? [])
@@ -71,7 +67,7 @@ struct InviteCommand: AsyncParsableCommand {
       let device = NodeStatus.Device(id: candidate.id, name: candidate.name)
       try console.data(Document.versioned(["joined": device.document]).text(indented: false))
     }
-    console.talk("\(Columns.printable(candidate.name, limit: 64)) is in.")
+    console.talk("\(candidate.shownName) is in.")
   }
 
   /// A failed print ends the process: the invitation would be useless.
@@ -113,6 +109,20 @@ struct InviteCommand: AsyncParsableCommand {
       environment: ProcessInfo.processInfo.environment, isTerminal: Terminal.hasTalk)
     console.talk("")
     for line in QRDrawing.lines(matrix, isColoured: isColoured) { console.talk(line) }
+  }
+}
+
+extension PairingDevice {
+  var shownName: String { Columns.printable(name, limit: 64) }
+
+  /// The lines of `invite` and `join` before their question. The name comes last, because the other
+  /// device chose it: it may read like a fingerprint.
+  func introduction(_ act: String, beside own: String) -> [String] {
+    [
+      "A device at \(Columns.printable(address)) \(act). Its fingerprint is  \(fingerprint)",
+      "This device's fingerprint is  \(own)",
+      "The other one calls itself  \(shownName)",
+    ]
   }
 }
 

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Kith
+package import Kith
 import KithCore
 import KithTerminal
 import Synchronization
@@ -51,15 +51,12 @@ struct JoinCommand: AsyncParsableCommand {
     try Confirmation.demandPerson(unless: isSure, " to join any holder of the code")
     let (name, peer) = (device.chosenName, peer)
     let confirm: @Sendable (PairingDevice, String) async -> Bool = { inviter, fingerprint in
-      let name = Columns.printable(inviter.name, limit: 64)
-      let address = Columns.printable(inviter.address)
-      console.talk("\(name) at \(address) invites. Its fingerprint is  \(inviter.fingerprint)")
-      console.talk("This device's fingerprint is  \(fingerprint)")
+      for line in inviter.introduction("invites", beside: fingerprint) { console.talk(line) }
       console.talk("Compare both with what the other device shows, and say yes there.")
       guard isSure || Confirmation.isGiven("Does it show the same two? Join it?", console) else {
         return false
       }
-      console.talk("Waiting for \(name) to say yes there…")
+      console.talk("Waiting for \(inviter.shownName) to say yes there…")
       return true
     }
     let passphrase = try device.passphrase()
@@ -81,23 +78,23 @@ struct JoinCommand: AsyncParsableCommand {
         }
       }
     }
-    let (others, notice, unshown) = try await options.withNode(passphrase: passphrase?.answer) {
-      node in
-      let status = try await node.status()
-      let own = status.devices.first(where: \.isThisDevice)
-      return (
-        status.others,
-        own.flatMap { DuplicateNames.notice($0.name, $0.fingerprint, among: status.devices) },
-        status.unshownNotice
-      )
+    let status = try await options.withNode(passphrase: passphrase?.answer) {
+      try await $0.status()
     }
-    let report = AccountReport(summary: summary, directory: directory, others: others)
-    try options.print(report.document, text: report.text)
+    let report = AccountReport(
+      summary: summary, directory: directory, others: status.others,
+      partialStores: shown.partialStores)
+    try options.print(report.document, text: report.text, after: "this device has joined")
+    let own = status.devices.first(where: \.isThisDevice)
+    let notice = own.flatMap {
+      DuplicateNames.notice($0.name, $0.fingerprint, among: status.devices)
+    }
     if let notice { console.talk(notice) }
     try arrival.get()
     console.talk("Joined.")
+    for problem in status.problems where problem.isOfClocks { console.warn(problem.description) }
     if let partial = shown.partial { console.talk(partial) }
-    if let unshown { console.talk(unshown) }
+    if let unshown = status.unshownNotice { console.talk(unshown) }
     options.offerService()
   }
 
@@ -127,42 +124,56 @@ struct JoinCommand: AsyncParsableCommand {
   }
 }
 
-/// Shows progress when the stores are known, then at most every two seconds.
+extension JoinProgress {
+  /// Names the limit by which stores are not whole; nil if all are.
+  package var partialNotice: String? {
+    guard partialStores > 0 else { return nil }
+    return "\(Format.count(partialStores, "store")) came only in part: of one device's data, "
+      + "at most \(Format.bytes(Limits.unopenedAuthorBytes)) are kept in stores that no program "
+      + "here has opened. The rest comes once a program opens them and the node runs."
+  }
+}
+
+/// Shows progress when the stores are known, then at most every two seconds, and when all are pulled.
 final class JoinProgressLine: Sendable {
   private static let pause = Duration.seconds(2)
 
   private let console: Console
-  private let printed = Mutex<(stores: Int, at: ContinuousClock.Instant)?>(nil)
-  private let partialStores = Mutex(0)
+  private let printed = Mutex<(progress: JoinProgress, at: ContinuousClock.Instant)?>(nil)
+  private let newest = Mutex<JoinProgress?>(nil)
 
   init(_ console: Console) {
     self.console = console
   }
 
-  /// Names the limit by which stores are not whole; nil if all are.
-  var partial: String? {
-    let count = partialStores.withLock { $0 }
-    guard count > 0 else { return nil }
-    return "\(Format.count(count, "store")) came only in part: of one device's data, at most "
-      + "\(Format.bytes(Limits.unopenedAuthorBytes)) are kept in stores that no program here has "
-      + "opened. The rest comes once a program opens them and the node runs."
-  }
+  /// The number of stores that came only in part.
+  var partialStores: Int { newest.withLock { $0?.partialStores ?? 0 } }
+
+  var partial: String? { newest.withLock { $0?.partialNotice } }
 
   func show(_ progress: JoinProgress) {
-    partialStores.withLock { $0 = progress.partialStores }
+    if let line = line(progress) { console.talk(line) }
+  }
+
+  /// Nil if it is not due.
+  func line(_ progress: JoinProgress) -> String? {
+    newest.withLock { $0 = progress }
+    let isWhole = progress.stores > 0 && progress.pulledStores == progress.stores
     let isDue = printed.withLock { printed in
-      let isNews = printed.map { $0.stores != progress.stores } ?? true
-      guard isNews || printed.map({ ContinuousClock.now - $0.at >= Self.pause }) == true else {
-        return false
+      if let last = printed {
+        let isNews = isWhole || last.progress.stores != progress.stores
+        guard last.progress != progress, isNews || ContinuousClock.now - last.at >= Self.pause
+        else { return false }
       }
-      printed = (progress.stores, .now)
+      printed = (progress, .now)
       return true
     }
-    guard isDue else { return }
-    guard progress.stores > 0 else { return console.talk("Getting what the account has…") }
-    console.talk(
-      "Getting what the account has: \(progress.pulledStores) of "
-        + "\(Format.count(progress.stores, "store")), "
-        + "\(Format.count(progress.changeSets, "change set"))…")
+    guard isDue else { return nil }
+    guard progress.stores > 0 else { return "Getting what the account has…" }
+    let counts =
+      "\(progress.pulledStores) of \(Format.count(progress.stores, "store")), "
+      + Format.count(progress.changeSets, "change set")
+    return isWhole
+      ? "Got what the account has: \(counts)." : "Getting what the account has: \(counts)…"
   }
 }

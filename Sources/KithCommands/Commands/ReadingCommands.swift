@@ -130,17 +130,26 @@ struct WatchCommand: AsyncParsableCommand {
     let output = DispatchQueue(label: "kith watch output")
     let isJSON = options.json || command != nil
     let wanted = Set(keys.map { KeyValueStore.Key($0) })
-    try await options.withNode(needsNode: true) { node in
-      try await node.watch(store, joins: command != nil) { _ in
-        console.talk("kith: watching; end with Ctrl-C")
-      } onChange: { change in
-        guard let report = ChangeReport(change, keys: wanted) else { return }
-        let line = isJSON ? report.document.text(indented: false) : report.text(style)
-        await output.run {
-          if let command { command.runOrExit(line, console) } else { console.dataOrExit(line) }
+    let directory = try Accounts.deviceDirectory(in: options.directoryURL.path)
+    let ended = await Result(awaiting: {
+      try await options.withNode(needsNode: true) { node in
+        try await node.watch(store, joins: command != nil) { _ in
+          console.talk("kith: watching; end with Ctrl-C")
+        } onChange: { change in
+          guard let report = ChangeReport(change, keys: wanted) else { return }
+          let line = isJSON ? report.document.text(indented: false) : report.text(style)
+          await output.run {
+            if let command { command.runOrExit(line, console) } else { console.dataOrExit(line) }
+          }
         }
       }
+    })
+    guard try Accounts.deviceDirectory(in: options.directoryURL.path) == directory else {
+      throw CommandFailure(
+        .unreachable,
+        "somebody signed in or out here, so the node serves other stores now; watch again")
     }
+    try ended.get()
     throw CommandFailure(.unreachable, "the node has stopped")
   }
 }

@@ -159,23 +159,13 @@ struct SyncCommand: AsyncParsableCommand {
     let (identifier, devices) = (store.rawValue, devices)
     let timeout = Duration.milliseconds(Int(timeout * 1_000))
     let (report, status) = try await options.withNode(needsNode: true) { node in
+      try await node.checkMember()
       let report = try await node.waitUntilSynced(
         identifier, timeout: timeout, devices: devices)
       return (report, try await node.status())
     }
-    func names(_ devices: [DeviceID]) -> [String] { devices.map(status.plainName) }
     try options.print(report.document(store: identifier, status: status)) { style in
-      var lines = names(report.complete).map {
-        style(.good, "up to date  ") + Columns.printable($0)
-      }
-      lines += names(report.incomplete).map {
-        style(.warning, "behind      ") + Columns.printable($0)
-      }
-      lines += report.carriers.map { carrier in
-        style(.good, "held by     ") + Columns.printable(carrier.location) + ", as seen "
-          + Format.ago(carrier.heldSinceMilliseconds, now: Moment.now)
-      }
-      return lines.joined(separator: "\n")
+      report.text(style, store: store, status: status, nowMilliseconds: Moment.now)
     }
     let isEnough =
       devices.map { report.complete.count >= $0 }

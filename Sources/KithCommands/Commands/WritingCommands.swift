@@ -191,7 +191,7 @@ struct RemoveCommand: AsyncParsableCommand {
         return (name, keys, [])
       }
       var (present, missing): ([String], [String]) = ([], [])
-      for key in keys {
+      for key in keys.uniqueKeys {
         let value = try await node.value(forKey: key, in: name)
         if value == nil { missing.append(key) } else { present.append(key) }
       }

@@ -1,4 +1,5 @@
 import Kith
+import KithCore
 import KithTerminal
 
 struct RosterCheck: Check {
@@ -27,6 +28,14 @@ struct RosterCheck: Check {
         finding(
           .note, tried: tried, seen: "this is the only one",
           advice: "add another: kith invite here, kith join there")
+      ]
+    }
+    guard !report.isRevoked else {
+      return [
+        finding(
+          .note, tried: tried,
+          seen: "this one was revoked: it exchanges nothing with the "
+            + Format.count(others.count, "other"))
       ]
     }
     guard target.isRunning else {
@@ -99,7 +108,7 @@ struct RosterCheck: Check {
     guard device.wasSeen else {
       return finding(
         .note, tried: tried,
-        seen: "never seen since it joined \(Format.ago(device.enrolledMilliseconds, now: now))"
+        seen: "never seen since it joined \(Format.moment(device.enrolledMilliseconds, now: now))"
           + calls,
         advice: "start its node: kith run; if you have no such device, because joining broke off, "
           + "revoke it: kith devices revoke")
@@ -133,8 +142,14 @@ struct CarrierCheck: Check {
 
   func findings(_ sight: [NodeStatus.Carrier], of target: DiagnosisTarget) -> [Finding] {
     guard target.isRunning else { return [] }
-    return sight.map { carrier in
+    return sight.enumerated().map { index, carrier in
       let tried = "asked about \(Columns.printable(carrier.location))"
+      // The device exchanges by the others; see `usedCarriers`.
+      guard index < Limits.carriers else {
+        return finding(
+          .note, tried: tried, seen: "it is above the limit",
+          advice: carrier.problem.map { Columns.sentence($0) })
+      }
       if let problem = carrier.problem {
         return finding(
           .problem, tried: tried, seen: "it cannot be used",

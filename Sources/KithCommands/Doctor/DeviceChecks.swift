@@ -70,7 +70,8 @@ struct DirectoryCheck: Check {
         finding(
           .good, tried: "opened \(target.directory)",
           seen: "modes, owners and structure are sound; \(lock)"),
-        noNode(.note, advice: target.isSignedOut ? nil : "start it: kith run"),
+        noNode(
+          .note, advice: target.isSignedOut || report.isRevoked ? nil : "start it: kith run"),
       ] + signedOut(target) + problems(report)
     case .none where target.isSignedOut: return signedOut(target)
     case .none where target.accountsError != nil: return []

@@ -9,15 +9,22 @@ struct DoctorReport: Equatable, Sendable {
 
   var problems: Int { findings.count { $0.verdict == .problem } }
 
-  private static let checks: [any Check] = [
-    DirectoryCheck(), DiskCheck(), ClockCheck(), NetworkCheck(), PortCheck(), MulticastCheck(),
-    FirewallCheck(), CarrierCheck(), RosterCheck(), VersionsCheck(),
-  ]
+  /// A revoked device exchanges nothing, so no network and no carrier is in its way.
+  static func checks(isRevoked: Bool) -> [any Check] {
+    let ofHost: [any Check] = [DirectoryCheck(), DiskCheck(), ClockCheck()]
+    let ofExchange: [any Check] = [
+      NetworkCheck(), PortCheck(), MulticastCheck(), FirewallCheck(), CarrierCheck(),
+    ]
+    let ofDevices: [any Check] = [RosterCheck(), VersionsCheck()]
+    return ofHost + (isRevoked ? [] : ofExchange) + ofDevices
+  }
 
   /// One check after another: others would disturb the time of writing.
   static func examine(_ target: DiagnosisTarget) async -> Self {
     var findings: [Finding] = []
-    for check in checks { findings += await check.examine(target) }
+    for check in checks(isRevoked: target.report?.isRevoked == true) {
+      findings += await check.examine(target)
+    }
     return Self(findings: findings)
   }
 

@@ -54,6 +54,8 @@ struct AccountReport: Sendable {
   var recoveryKey: String?
   /// The other devices of the account, if they are known.
   var others: [NodeStatus.Device] = []
+  /// How many stores a joining device has only in part; nil: it did not join.
+  var partialStores: Int?
 
   private var device: NodeStatus.Device { .init(id: summary.device, name: summary.name) }
 
@@ -63,7 +65,7 @@ struct AccountReport: Sendable {
     table.add(fact: "device", .init(Columns.printable(device.name), .strong))
     table.add(fact: "fingerprint", .init(device.fingerprint))
     table.add(fact: "directory", .init(directory))
-    for other in others {
+    for other in others.sorted(by: { ($0.name, $0.id) < ($1.name, $1.id) }) {
       table.add(fact: "with", "\(Columns.printable(other.name))  \(other.fingerprint)")
     }
     if let recoveryKey { table.add(fact: "recovery key", .init(recoveryKey, .strong)) }
@@ -76,6 +78,7 @@ struct AccountReport: Sendable {
       "device": device.document,
       "devices": others.isEmpty ? nil : .of(others),
       "directory": .string(directory),
+      "partialStores": partialStores.map { .int($0) },
       "recoveryKey": .string(recoveryKey),
     ])
   }

@@ -65,7 +65,8 @@ extension NodeStatus.Carrier {
     }
     if unreadable > 0 { remarks.append("\(Format.count(unreadable, "object")) cannot be opened") }
     if vanished > 0 { remarks.append("\(Format.count(vanished, "object")) vanished") }
-    if missing > 0 {
+    // If the others bring everything, nothing is wrong.
+    if missing > 0, heldSinceMilliseconds == nil {
       remarks.append("\(Format.count(missing, "object")) missing from the last listing")
     }
     return remarks.joined(separator: "; ")

@@ -1,4 +1,5 @@
 import Kith
+import KithCore
 import KithTerminal
 
 struct ClockReport: Sendable {
@@ -18,14 +19,14 @@ struct ClockReport: Sendable {
     facts.add(
       fact: "stamps",
       ahead > 0
-        ? .init("\(Format.offset(ahead)) ahead of the time", .bad) : .init("with the time", .good))
+        ? .init("\(NodeStatus.clockText(ahead)) of the time", .bad) : .init("with the time", .good))
     guard !clock.peers.isEmpty else { return facts.text(style) }
     var peers = Table([("DEVICE", .whole), ("CLOCK", .right), ("SYNCHRONISED", .left)])
     for peer in clock.peers {
       let differs = peer.milliseconds.magnitude > 60_000
       peers.add([
         Table.Cell(status.name(of: peer.device), .strong),
-        Table.Cell(Format.offset(peer.milliseconds), differs ? .bad : .good),
+        Table.Cell(Format.clock(peer.milliseconds), differs ? .bad : .good),
         Table.Cell(peer.isSynchronised ? "yes" : "no"),
       ])
     }
@@ -35,9 +36,8 @@ struct ClockReport: Sendable {
   private var whoseCell: Table.Cell {
     let clock = status.clock
     if let device = clock.follows {
-      let offset = Format.offset(clock.aheadOfHostMilliseconds)
-      let name = status.name(of: device)
-      return Table.Cell("that of \(name), \(offset) from the host's", .warning)
+      let host = Format.clock(-clock.aheadOfHostMilliseconds)
+      return Table.Cell("that of \(status.name(of: device)); the host's is \(host)", .warning)
     }
     if clock.isSynchronised { return Table.Cell("the host's, synchronised", .good) }
     return clock.isWorthless
@@ -46,4 +46,19 @@ struct ClockReport: Sendable {
   }
 
   var document: Document { .versioned(.of(status.clock)) }
+}
+
+extension Format {
+  /// A clock less another one: `-12 ms`, `+10.5 s`; above two minutes `3 days 2 h ahead`.
+  static func clock(_ milliseconds: Int64) -> String {
+    milliseconds.magnitude < 120_000 ? offset(milliseconds) : NodeStatus.clockText(milliseconds)
+  }
+
+  /// A moment as another device's clock told it, which may be ahead of this one's: `3 days ago`,
+  /// `3 days ahead`.
+  static func moment(_ moment: UInt64, now: UInt64) -> String {
+    let ahead = Int64(clamping: moment) - Int64(clamping: now)
+    return ahead > Limits.clockDifferenceMilliseconds
+      ? NodeStatus.clockText(ahead) : ago(moment, now: now)
+  }
 }

@@ -16,7 +16,7 @@ struct DevicesReport: Equatable, Sendable {
 
   private var devices: [NodeStatus.Device] {
     status.devices.filter { device in
-      (showsRevoked || device.isMember)
+      (showsRevoked || device.isMember || device.isThisDevice)
         && (!isOnlyBehind || device.isMember && !device.isThisDevice && device.missing != 0)
     }
     .sorted { ($0.name.lowercased(), $0.id) < ($1.name.lowercased(), $1.id) }
@@ -41,10 +41,10 @@ struct DevicesReport: Equatable, Sendable {
       ])
       rarer.add([
         name, Table.Cell(device.fingerprint),
-        Table.Cell(Format.ago(device.enrolledMilliseconds, now: nowMilliseconds)),
+        Table.Cell(Format.moment(device.enrolledMilliseconds, now: nowMilliseconds)),
         Table.Cell(enroller(device)),
         Table.Cell(device.software.map { Columns.printable($0) } ?? ""),
-        Table.Cell(isOther ? device.clockOffsetMilliseconds.map(Format.offset) ?? "" : ""),
+        Table.Cell(isOther ? device.clockOffsetMilliseconds.map(Format.clock) ?? "" : ""),
       ])
     }
     let tables = devices.isEmpty ? [] : isLong ? [everyday, rarer] : [everyday]
@@ -54,6 +54,7 @@ struct DevicesReport: Equatable, Sendable {
 
   /// How many are connected, and which lack something.
   private func summary(_ style: Style) -> String {
+    if status.isRevoked { return style.paragraph(.bad, KithError.revokedDevice.message) }
     let others = status.others
     guard !others.isEmpty else { return "" }
     var parts = [status.connection(now: nowMilliseconds)]
@@ -61,22 +62,34 @@ struct DevicesReport: Equatable, Sendable {
     let unknown = others.filter { $0.missing == nil }
     if !behind.isEmpty { parts.append("behind: \(names(behind))") }
     if !unknown.isEmpty { parts.append("not known: \(names(unknown))") }
-    if behind.isEmpty, unknown.isEmpty { parts.append("all are up to date") }
+    let areAllKnown = behind.isEmpty && unknown.isEmpty
+    if areAllKnown { parts.append(isWhole ? "all are up to date" : "all have what is here") }
     return style.paragraph(
-      behind.isEmpty && unknown.isEmpty ? .good : .warning, parts.joined(separator: "; "))
+      areAllKnown && isWhole ? .good : .warning, parts.joined(separator: "; "))
   }
 
-  private func names(_ devices: [NodeStatus.Device]) -> String {
-    let names = devices.map { Columns.printable($0.name) }.sorted()
+  /// Whether this device has each store whole, as far as it knows.
+  private var isWhole: Bool { status.storesInPart.isEmpty }
+
+  private func names(_ devices: [NodeStatus.Device]) -> String { list(devices.map(\.name)) }
+
+  private func list(_ texts: [String]) -> String {
+    let names = texts.map { Columns.printable($0) }.sorted()
     let rest = names.count - Self.mostNames
     return names.prefix(Self.mostNames).joined(separator: ", ")
       + (rest > 0 ? " and \(Format.count(rest)) more" : "")
   }
 
-  /// Notes for a person: named addresses that lead nowhere, and devices never seen.
+  /// Notes for a person: named addresses that lead nowhere, devices never seen, stores in part.
   private func advice(_ style: Style) -> String {
+    if status.isRevoked { return "" }
     var lines = status.namedInVain.map { address in
       "\(address.failure(now: nowMilliseconds)); to stop calling it: \(address.forgetting)"
+    }
+    if !isWhole {
+      let stores = status.storesInPart.map(\.rawValue)
+      lines.append(
+        "In part here: \(list(stores)). The rest of each comes once a program here opens it.")
     }
     let unseen = status.members.filter { !$0.wasSeen }
     if !unseen.isEmpty {
@@ -96,7 +109,7 @@ struct DevicesReport: Equatable, Sendable {
   private func state(_ device: NodeStatus.Device) -> (String, Style.Tone) {
     if let revocation = device.revocation {
       let revokers = revocation.revokers.map(name).joined(separator: ", ")
-      let time = Format.ago(revocation.milliseconds, now: nowMilliseconds)
+      let time = Format.moment(revocation.milliseconds, now: nowMilliseconds)
       return ("revoked \(time) by \(revokers)", .bad)
     }
     if device.enroller == nil {
@@ -123,7 +136,8 @@ struct DevicesReport: Equatable, Sendable {
     guard let missing = device.missing else { return "" }
     let stores = device.storesRejectedThere.count
     if stores > 0 { return "lacks \(Format.count(stores, "store"))" }
-    return missing == 0 ? "everything" : "lacks \(Format.count(missing))"
+    guard missing == 0 else { return "lacks \(Format.count(missing))" }
+    return isWhole ? "everything" : "what is here"
   }
 
   /// The session's address. If the device is away, where it was called last, and the outcome.

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Kith
+package import Kith
 package import KithCore
 import KithTerminal
 
@@ -109,6 +109,10 @@ extension NodeStatus {
     session(with: device)?.isExchanging == true && silence(of: device, now: now) == nil
   }
 
+  /// The carriers in use. Those after them are above the limit, and named so that a person removes
+  /// some.
+  var usedCarriers: ArraySlice<Carrier> { carriers.prefix(Limits.carriers) }
+
   /// Whether storage for which no device has to be met can be used.
   var hasCarrier: Bool { carriers.contains { $0.problem == nil } }
 
@@ -132,15 +136,16 @@ extension NodeStatus {
 }
 
 extension NodeStatus {
+  /// The stores that this device knows to have only in part. If there are any, no other device is
+  /// known to have everything.
+  package var storesInPart: [StoreIdentifier] { stores.filter(\.isInPart).map(\.identifier) }
+
   /// Says how many writes made while nobody was signed in did not get into the account; nil: none.
   package var unshownNotice: String? {
     let refusing = stores.filter { $0.refusals > 0 }
     guard !refusing.isEmpty else { return nil }
     let count = Format.count(refusing.reduce(0) { $0 + $1.refusals }, "write")
-    let commands = refusing.map { store in
-      let name = store.identifier.rawValue
-      return name == StoreOptions.usual ? "kith unshown" : "kith unshown --store \(name)"
-    }
+    let commands = refusing.map { StoreOptions.command("kith unshown", of: $0.identifier.rawValue) }
     return
       "\(count) of this host did not get into the account, which has values of the same keys, or "
       + "is over quota. See: \(commands.map { Columns.sentence($0) }.joined(separator: ", "))"
@@ -165,6 +170,18 @@ extension NodeStatus.Store {
     return Format.count(missing.rows, "damaged row")
   }
 
+  /// Whether this device is known to lack some of it: of one author, a device keeps less in stores
+  /// that no program on its host has opened.
+  var isInPart: Bool { !isOpenedHere && !authorsOverLimit.isEmpty }
+
+  func partText(_ name: (DeviceID) -> String) -> String {
+    "in part: the rest of \(authorNames(name)) comes once a program here opens it"
+  }
+
+  private func authorNames(_ name: (DeviceID) -> String) -> String {
+    authorsOverLimit.map(name).sorted().joined(separator: ", ")
+  }
+
   func remarks(_ name: (DeviceID) -> String) -> String {
     var remarks: [String] = []
     if missing != nil { remarks.append("damaged, missing (\(missingText))") }
@@ -175,12 +192,10 @@ extension NodeStatus.Store {
     if isOverLimit {
       remarks.append("this device wrote more than others keep of one (\(Format.bytes(Self.most)))")
     }
-    if !authorsOverLimit.isEmpty {
-      let names = authorsOverLimit.map(name).sorted().joined(separator: ", ")
-      remarks.append(
-        isOpenedHere
-          ? "over the limit of one device: \(names)"
-          : "in part: the rest of \(names) comes once a program here opens it")
+    if isInPart {
+      remarks.append(partText(name))
+    } else if !authorsOverLimit.isEmpty {
+      remarks.append("over the limit of one device: \(authorNames(name))")
     }
     if !policyMismatches.isEmpty {
       remarks.append(
@@ -225,7 +240,7 @@ struct StatusCheck: Equatable, Sendable {
     if connected < wanted {
       problems.append(connection + (wanted > 1 ? ", and \(wanted) are wanted" : ""))
     }
-    for carrier in status.carriers {
+    for carrier in status.usedCarriers {
       guard let problem = carrier.problem else { continue }
       problems.append("\(Columns.printable(carrier.location)): \(Columns.phrase(problem))")
     }

@@ -108,6 +108,21 @@ struct SyncShortfall: CustomStringConvertible {
 }
 
 extension SyncReport {
+  func text(
+    _ style: Style, store: StoreIdentifier, status: NodeStatus, nowMilliseconds now: UInt64
+  ) -> String {
+    var lines = complete.map { style(.good, "up to date  ") + status.name(of: $0) }
+    lines += incomplete.map { style(.warning, "behind      ") + status.name(of: $0) }
+    lines += carriers.map { carrier in
+      style(.good, "held by     ") + Columns.printable(carrier.location) + ", as seen "
+        + Format.ago(carrier.heldSinceMilliseconds, now: now)
+    }
+    if let own = status.stores.first(where: { $0.identifier == store }), own.isInPart {
+      lines.append(style(.warning, "here        ") + own.partText { status.name(of: $0) })
+    }
+    return lines.joined(separator: "\n")
+  }
+
   package func document(store: String, status: NodeStatus) -> Document {
     Document.versioned([
       "carriers": .list(

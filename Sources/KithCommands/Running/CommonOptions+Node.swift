@@ -30,7 +30,6 @@ extension CommonOptions {
   /// If signed out, a new device gets its own directory.
   func checkNewDevice() throws {
     let path = directoryURL.path
-    try LocalClient.checkPath(of: path)
     if let refusal = Files.foreign(path) { throw KithError(refusal) }
     guard try !Self.findsDevice(path) || isSignedOut else {
       throw CommandFailure(
@@ -161,6 +160,11 @@ extension CommonOptions {
 }
 
 extension NodeAccess {
+  /// Throws if this device was revoked, before a command makes something, or waits, in vain.
+  func checkMember() async throws(KithError) {
+    guard try await !status().isRevoked else { throw .revokedDevice }
+  }
+
   /// Writes as ``write(_:in:expecting:)`` does. If a key shows a value of another type than expected,
   /// the error says so: both may look alike.
   func write(
@@ -189,6 +193,14 @@ extension [KeyValueStore.Key: PropertyListValue] {
   /// In the order of the keys' UTF-8 bytes.
   package var entries: [(key: String, value: PropertyListValue)] {
     sorted { $0.key < $1.key }.map { ($0.key.text, $0.value) }
+  }
+}
+
+extension [String] {
+  /// Each key once, where it comes first.
+  var uniqueKeys: Self {
+    var known: Set<KeyValueStore.Key> = []
+    return filter { known.insert(KeyValueStore.Key($0)).inserted }
   }
 }
 

@@ -62,15 +62,22 @@ struct CommonOptions: ParsableArguments {
 
   var console: Console { Console(isQuiet: quiet) }
 
-  /// An empty text prints nothing.
+  /// An empty text prints nothing. `deed`: what is done, also if it cannot be printed; the error says
+  /// so.
   func print(
-    _ document: @autoclosure () -> Document, text: (Style) -> String = { _ in "" }
+    _ document: @autoclosure () -> Document, text: (Style) -> String = { _ in "" },
+    after deed: String? = nil
   ) throws(CommandFailure) {
-    if json {
-      try console.data(document().text())
-    } else {
-      let text = text(.output)
-      if !text.isEmpty { try console.data(text) }
+    do throws(CommandFailure) {
+      if json {
+        try console.data(document().text())
+      } else {
+        let text = text(.output)
+        if !text.isEmpty { try console.data(text) }
+      }
+    } catch {
+      guard let deed, let message = error.message else { throw error }
+      throw CommandFailure(error.status, "\(deed); \(message)")
     }
   }
 
@@ -95,6 +102,11 @@ struct StoreOptions: ParsableArguments {
   var store: String?
 
   static let usual = "default"
+
+  /// A command on a store, as a person types it.
+  static func command(_ command: String, of store: String) -> String {
+    store == usual ? command : "\(command) --store \(store)"
+  }
 
   static func identifier(
     option: String?, environment: [String: String]

@@ -222,7 +222,7 @@ struct DialSchedule {
     switch failure {
     case .ourselves:
       entry.phase = .ourselves
-    case .unreachable, .refused, .anotherDevice, .noRoom:
+    case .unreachable, .refused, .anotherDevice, .noRoom, .noKey:
       if failure == .refused { entry.pskIndex = (dial.pskIndex + 1) % NetworkLimits.presharedKeys }
       entry.nextAddress += 1
       entry.failures += 1

@@ -121,8 +121,10 @@ package enum DialFailure: Hashable, Sendable {
   case refused
   /// Another device than the expected one answered.
   case anotherDevice
-  /// This node has no free session, or no pre-shared key.
+  /// This node has no free session.
   case noRoom
+  /// This node has no pre-shared key, because it was revoked.
+  case noKey
   case ourselves
 }
 

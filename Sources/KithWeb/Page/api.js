@@ -1,6 +1,8 @@
 // Requests to kith web, and the stream of its events.
 
 const keyName = "kith-key";
+// A write waits for the disk. A request that the browser has not sent by then is never sent.
+const longestAnswer = 30000;
 let pageKey = null;
 let token = "";
 
@@ -38,24 +40,26 @@ function keptKey() {
   try { return localStorage.getItem(keyName); } catch { return null; }
 }
 
-async function call(path, { method = "GET", body, raw, signal } = {}) {
+async function call(
+  path, { method = "GET", body, raw, signal = AbortSignal.timeout(longestAnswer) } = {},
+) {
   const headers = {};
   if (pageKey) headers["X-Kith-Key"] = pageKey;
   if (raw) headers["Content-Type"] = "application/octet-stream";
   else if (body !== undefined) headers["Content-Type"] = "application/json";
-  let response;
   try {
-    response = await fetch(path, {
+    const response = await fetch(path, {
       method, headers, signal, cache: "no-store", credentials: "same-origin",
       body: raw ?? (body === undefined ? undefined : JSON.stringify(body)),
     });
+    if (!response.ok) throw await failure(response);
+    return path.startsWith("/api/events") || path.startsWith("/api/export")
+      ? response : await response.json();
   } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new ApiError("network", "kith web does not answer. Nothing is known to be done.", 0);
+    if (error instanceof ApiError || error.name === "AbortError") throw error;
+    const outcome = method === "GET" ? "" : " It is unknown whether this was done.";
+    throw new ApiError("network", `kith web does not answer.${outcome}`, 0);
   }
-  if (!response.ok) throw await failure(response);
-  return path.startsWith("/api/events") || path.startsWith("/api/export")
-    ? response : response.json();
 }
 
 async function failure(response) {
@@ -76,34 +80,50 @@ export const post = (path, body = {}) => call(path, { method: "POST", body });
 export const send = (path, parameters, raw) =>
   call(`${path}?${query(parameters)}`, { method: "POST", raw });
 
+const hidden = "hidden";
+
 /**
- * Follows the events of a store until `stop()`. If the stream ends, it is opened again after
- * 1, 2, 4 … 10 s; `handlers.lost(seconds)` is called before each wait.
+ * Follows the events of a store until `stop()`, while the page is visible: browsers open six
+ * connections to a host, and each stream keeps one. If the stream ends, it is opened again after
+ * 1, 2, 4 … 10 s; `handlers.lost(seconds, error)` is called before each wait.
  */
 export function follow(store, handlers) {
   let controller = null;
   let isStopped = false;
-  let wake = null;
+  let wake = () => {};
   let pause = 1;
 
   async function run() {
     while (!isStopped) {
+      if (document.hidden) { await woken(); continue; }
+      let problem;
       try {
         await read();
       } catch (error) {
-        if (isStopped) return;
-        if (error.status === 401) return handlers.ended(error.message);
+        problem = error;
       }
-      if (isStopped) return;
-      handlers.lost(pause);
-      await new Promise((resolve) => { wake = resolve; setTimeout(resolve, pause * 1000); });
+      if (isStopped || controller.signal.reason === hidden) continue;
+      if (problem?.status === 401) return handlers.ended(problem.message);
+      handlers.lost(pause, problem);
+      await woken(pause);
       pause = Math.min(pause * 2, 10);
     }
   }
 
+  const woken = (seconds) => new Promise((resolve) => {
+    wake = resolve;
+    if (seconds) setTimeout(resolve, seconds * 1000);
+  });
+
+  function onVisibility() {
+    if (document.hidden) controller?.abort(hidden);
+    else wake();
+  }
+
   async function read() {
     controller = new AbortController();
-    // Comments come every 10 s; a longer silence means that the connection is dead.
+    // Something comes every 15 s, also if the node does not answer; after a longer silence the
+    // connection is dead.
     let watchdog = setTimeout(() => controller.abort(), 30000);
     try {
       const response = await call(`/api/events?${query({ store })}`, { signal: controller.signal });
@@ -140,9 +160,15 @@ export function follow(store, handlers) {
     try { handlers[name](JSON.parse(data.join("\n"))); } catch (error) { console.error(error); }
   }
 
+  document.addEventListener("visibilitychange", onVisibility);
   run();
   return {
-    retry() { wake?.(); },
-    stop() { isStopped = true; controller?.abort(); wake?.(); },
+    retry() { wake(); },
+    stop() {
+      isStopped = true;
+      document.removeEventListener("visibilitychange", onVisibility);
+      controller?.abort();
+      wake();
+    },
   };
 }

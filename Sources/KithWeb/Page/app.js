@@ -7,7 +7,8 @@ export const app = {
   entries: new Map(),
   /** Edits that wait in the transaction, by key: { key, json? (left out: removes), was }. */
   pending: new Map(),
-  /** "live", "away" (the node does not answer), "lost" (kith web does not), "ended". */
+  /** "live", "away" (the node does not answer), "lost" (kith web does not), "crowded" (other windows
+   * have all streams), "ended". */
   connection: "connecting",
   message: "",
   /** The host's clock less the browser's. */

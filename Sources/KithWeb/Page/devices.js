@@ -106,7 +106,8 @@ function facts(device, state) {
     if (state.kind === "synced" || state.kind === "behind") add("seen now");
     else if (device.lastSeenMilliseconds !== undefined) add(`seen ${ago(device.lastSeenMilliseconds, now())}`);
     else add(device.wasSeen ? "not seen since the node started" : "never seen");
-    add(hasText(device));
+    // Without an entry, nothing is known of it.
+    if (Object.keys(device.behind ?? {}).length > 0) add(hasText(device));
     if (device.clockOffsetMilliseconds !== undefined) {
       const offset = device.clockOffsetMilliseconds;
       add(Math.abs(offset) < 1000 ? "clock agrees"
@@ -129,7 +130,7 @@ function facts(device, state) {
 
 function hasText(device) {
   const lacking = lack(device);
-  if (lacking === 0) return "has everything";
+  if (lacking === 0) return app.status.storesInPart.length === 0 ? "has everything" : "has what is here";
   const stores = Object.entries(device.behind).filter(([, missing]) => missing > 0);
   return `lacks ${count(lacking, "change set")} of ${stores.map(([name]) => plainName(name)).join(", ")}`;
 }

@@ -42,7 +42,7 @@ function renderState() {
   for (const part of document.querySelectorAll("main > :not(#hero), .top-actions, #tray")) {
     part.inert = app.connection === "ended";
   }
-  show(byId("retry"), app.connection === "lost");
+  show(byId("retry"), ["lost", "crowded"].includes(app.connection));
   renderUnshownNote();
 }
 
@@ -114,8 +114,10 @@ const handlers = {
   },
   pairing: showPairing,
   away({ message }) { setConnection("away", message); render(); },
-  lost(seconds) {
-    setConnection("lost", `Next try in ${seconds} s.`);
+  lost(seconds, error) {
+    const isCrowded = error?.code === "windows";
+    setConnection(isCrowded ? "crowded" : "lost",
+      `${isCrowded ? `${error.message}. ` : ""}Next try in ${seconds} s.`);
     render();
   },
   ended(message) { setConnection("ended", message); render(); },
@@ -216,7 +218,9 @@ async function start() {
     openTab("unshown");
     byId("store-section").scrollIntoView();
   });
-  setInterval(render, 10000);
+  // A hidden page follows no changes, so its title must not tell a state.
+  document.addEventListener("visibilitychange", () => { if (document.hidden) document.title = "Kith"; });
+  setInterval(() => { if (!document.hidden) render(); }, 10000);
   render();
   await connect();
 }

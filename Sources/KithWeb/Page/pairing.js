@@ -148,12 +148,14 @@ const views = {
       : "The other device confirms."), waiting()],
     buttons: [],
   }),
-  done: ({ device, notice }) => ({
+  done: ({ device, partial, notice }) => ({
     title: "Done",
     body: [
       role === "inviter" && device
         ? h("p", {}, nameNode(device.name), " is now a device of the account.")
-        : h("p", {}, "This device now belongs to the account, and has all its values."),
+        : h("p", {}, "This device now belongs to the account",
+          partial ? "." : ", and has all that the other device has."),
+      partial && h("p", { class: "notice" }, partial),
       device && h("p", {}, "Its fingerprint is ", h("code", { class: "fingerprint" }, device.fingerprint), "."),
       notice && h("p", { class: "notice" }, notice),
     ],

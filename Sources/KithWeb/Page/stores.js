@@ -34,6 +34,8 @@ function renderFill() {
       `${count(usage.keys)} of ${count(usage.policy.keys, "key")}`);
     if (store.drafts > 0) notes.push([`${count(store.drafts, "write")} to publish.`]);
     if (store.missing) notes.push(["A part was damaged on this disk, and is missing."]);
+    const partial = partText(app.store);
+    if (partial) notes.push([partial]);
     if (store.quarantined > 0) notes.push([`${count(store.quarantined)} invalid writes are set aside.`]);
     if (store.policyMismatches.length > 0) {
       notes.push([`The limits differ on ${store.policyMismatches.map(deviceName).map(plainName).join(", ")}.`,
@@ -45,6 +47,15 @@ function renderFill() {
   setText(byId("store-notes"), notes.flat().join(" "));
   const unshown = store ? store.hiddenKeys + store.refusals : 0;
   setText(byId("unshown-count"), unshown > 0 ? String(unshown) : "");
+}
+
+const isInPart = (identifier) => app.status.storesInPart.includes(identifier);
+
+/** Empty if this device has the store whole, as far as it knows. */
+function partText(identifier) {
+  if (!isInPart(identifier)) return "";
+  const names = storeStatus(identifier).authorsOverLimit.map(deviceName).map(plainName).sort().join(", ");
+  return `In part: the rest of ${names} comes once a program here opens it.`;
 }
 
 function meter(id, value, limit, text) {
@@ -69,7 +80,7 @@ function renderOverview() {
   show(list, stores.length > 1);
   if (stores.length < 2) return;
   const shown = [app.store,
-    stores.map((one) => [one.identifier, one.usage, one.hiddenKeys, one.refusals])];
+    stores.map((one) => [one.identifier, one.usage, one.hiddenKeys, one.refusals, isInPart(one.identifier)])];
   const hadFocus = list.contains(document.activeElement);
   const isRedrawn = redraw(list, shown, () => stores.map(({ identifier, usage, hiddenKeys, refusals }) => {
     const share = Math.max(usage.bytes / usage.policy.totalBytes, usage.keys / usage.policy.keys);
@@ -81,7 +92,8 @@ function renderOverview() {
       type: "button", "aria-pressed": String(identifier === app.store),
       onclick: () => emit("choose", identifier),
     }, nameNode(identifier), bar, h("small", {},
-      `${count(usage.keys, "key")}, ${bytes(usage.bytes)}${unshown ? `, ${unshown} not shown` : ""}`)));
+      `${count(usage.keys, "key")}, ${bytes(usage.bytes)}${unshown ? `, ${unshown} not shown` : ""}`
+        + (isInPart(identifier) ? ", in part" : ""))));
   }));
   if (isRedrawn && hadFocus) list.querySelector("[aria-pressed=true]")?.focus();
 }
@@ -157,15 +169,18 @@ async function exportStore() {
 
 async function sync() {
   const button = byId("sync");
+  const { store } = app;
   button.disabled = true;
   setText(button, "Exchanging …");
   try {
-    const { incomplete, unpublished } = await post("/api/sync", { store: app.store, seconds: 5 });
-    if (incomplete.length === 0 && !unpublished) toast("All other devices have everything.");
-    else {
+    const { incomplete, unpublished } = await post("/api/sync", { store, seconds: 5 });
+    const partial = partText(store);
+    if (incomplete.length === 0 && !unpublished) {
+      toast(partial ? ["All other devices have what is here of ", { name: store }, `. ${partial}`]
+        : ["All other devices are up to date in ", { name: store }, "."]);
+    } else {
       toast([incomplete.length > 0 ? `Not yet complete: ${incomplete.map(plainName).join(", ")}. ` : "",
-        unpublished ? "Some writes wait until another device is connected." : ""].join("")
-        || "No other device has everything yet.");
+        unpublished ? "Some writes wait until another device is connected." : ""].join(""));
     }
   } catch (error) {
     toast(error.message, { isError: true });

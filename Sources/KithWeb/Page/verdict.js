@@ -29,7 +29,7 @@ export function deviceState(device, status, now) {
   }
   if (session?.isExchanging) {
     const lacking = lack(device);
-    return lacking === 0 ? { kind: "synced", text: "in sync" }
+    return lacking === 0 ? { kind: "synced", text: status.storesInPart.length === 0 ? "in sync" : "connected" }
       : { kind: "behind", text: `lacks ${count(lacking, "change set")}` };
   }
   if (device.isConnected) return { kind: "behind", text: "connected, but exchanges no stores" };
@@ -42,15 +42,15 @@ export function verdict(app, now) {
     kind: "offline", title: "This page has ended.", detail: [app.message],
   };
   const status = app.status;
-  if (app.connection === "lost") return {
-    kind: "offline", title: "kith web does not answer.",
+  const title = {
+    away: "The node does not answer.", crowded: "Too many windows show this page.",
+    lost: "kith web does not answer.",
+  }[app.connection];
+  if (title) return {
+    kind: "offline", title,
     detail: [`${app.message}${status ? " The page shows the state from before." : ""}`],
   };
   if (!status) return { kind: "offline", title: "Connecting …", detail: [""] };
-  if (app.connection === "away") return {
-    kind: "offline", title: "The node does not answer.",
-    detail: [`${app.message} The page shows the state from before.`],
-  };
   if (status.account === undefined) return {
     kind: "signedOut", title: "Nobody is signed in.",
     detail: ["Sign in, create an account, or join one of another device. Until then, values stay on this device."],
@@ -102,10 +102,13 @@ function syncState(status, now) {
       : [...nameList(behind.map((one) => one.name)), " is connected, but exchanges no stores yet."];
     return { kind: "syncing", title: "Changes are on their way.", detail };
   }
+  const isWhole = status.storesInPart.length === 0;
+  const inPart = isWhole ? []
+    : [" In part here: ", ...nameList(status.storesInPart), ". The rest of each comes once a program here opens it."];
   const held = (status.carriers ?? []).find((carrier) => carrier.heldSinceMilliseconds);
   if (inSync.length === 0 && held) return {
-    kind: "partly", title: "Everything is on a carrier.",
-    detail: ["Other devices get it from ", { name: held.location }, " when they look."],
+    kind: "partly", title: isWhole ? "Everything is on a carrier." : "What is here is on a carrier.",
+    detail: ["Other devices get it from ", { name: held.location }, " when they look.", ...inPart],
   };
   if (inSync.length === 0) return {
     kind: "waiting", title: "No other device is connected.",
@@ -119,17 +122,18 @@ function syncState(status, now) {
   };
   if (away.length > 0) {
     const lacking = away.filter((device) => lack(device) > 0);
+    const ofOthers = `${inSync.length} of ${count(others.length, "other device")}`;
     return {
-      kind: "partly", title: `In sync with ${inSync.length} of ${count(others.length, "other device")}.`,
+      kind: "partly",
+      title: isWhole ? `In sync with ${ofOthers}.`
+        : `${ofOthers} ${inSync.length === 1 ? "has" : "have"} what is here.`,
       detail: [...nameList(away.map((one) => one.name)), away.length === 1 ? " is" : " are", " not connected",
         lacking.length === 0 ? "." : `, and ${away.length === 1 ? "lacks" : "lack"} `
-          + `${count(sum(lacking.map(lack)), "change set")}.`],
+          + `${count(sum(lacking.map(lack)), "change set")}.`, ...inPart],
     };
   }
-  return {
-    kind: "synced", title: "Everything is in sync.",
-    detail: others.length === 1 ? [{ name: others[0].name }, " has everything that this device has."]
-      : [`${others.length === 2 ? "Both" : `All ${others.length}`} other devices `
-        + "have everything that this device has."],
-  };
+  const all = others.length === 1 ? [{ name: others[0].name }, " has everything that this device has."]
+    : [`${others.length === 2 ? "Both" : `All ${others.length}`} other devices have everything that this device has.`];
+  return isWhole ? { kind: "synced", title: "Everything is in sync.", detail: all }
+    : { kind: "partly", title: "All devices have what is here.", detail: [...all, ...inPart] };
 }

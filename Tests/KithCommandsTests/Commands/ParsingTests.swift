@@ -390,6 +390,23 @@ struct FolderSiteTests {
     #expect(FolderSite.real("/nowhere/kith") == "/nowhere/kith")
   }
 
+  /// Each counted as a carrier of its own.
+  @Test func `a folder is one by any path, and not where a carrier has its objects`() throws {
+    let root = try TestDirectory()
+    let (nas, link) = (root.child("nas"), root.child("link"))
+    let place = nas + "/kith1/" + String(repeating: "ab", count: 16)
+    try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: nas)
+    #expect(FolderSite.isSame(nas, link) && FolderSite.isSame(nas, nas))
+    #expect(!FolderSite.isSame(nas, root.path) && !FolderSite.isSame(nas, nas + "/none"))
+    for path in [place, place + "/more", nas + "/kith1", link + "/kith1"] {
+      #expect(FolderSite.isOfObjects(path), "\(path)")
+    }
+    for path in [nas, link, root.child("kith1"), root.child("kith1/share"), nas + "/none"] {
+      #expect(!FolderSite.isOfObjects(path), "\(path)")
+    }
+  }
+
   /// Outside the usual places of mounted media, such as /srv/nas.
   @Test func `a new folder in an empty directory beside the device is noted`() throws {
     let root = try TestDirectory()
@@ -451,6 +468,19 @@ struct BatchLinesTests {
     #expect(keys.isEmpty)
     #expect(throws: CommandFailure.self) {
       try BatchRequest(Array(#"{"do": "watch", "keys": []}"#.utf8)).action()
+    }
+  }
+
+  @Test func `a key that is removed twice is one`() throws {
+    for line in [
+      #"{"do": "remove", "keys": ["a", "b", "a"]}"#,
+      #"{"do": "transaction", "remove": ["a", "b", "a"]}"#,
+    ] {
+      switch try BatchRequest(Array(line.utf8)).action() {
+      case .remove(let keys): #expect(keys == ["a", "b"])
+      case .write(let writes): #expect(writes.map(\.key) == ["a", "b"])
+      case let other: Issue.record("\(other)")
+      }
     }
   }
 

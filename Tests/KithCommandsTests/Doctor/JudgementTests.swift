@@ -73,13 +73,16 @@ struct JudgementTests {
     var robbed = good
     robbed.vanished = 2
     var status = report()
-    status.carriers = [good, empty, broken, robbed]
+    var unused = good
+    unused.problem = "It is not used: a device uses 4 carriers."
+    status.carriers = [good, empty, broken, robbed, unused]
     let check = CarrierCheck()
     let findings = check.findings(status.carriers, of: running(status))
-    #expect(findings.map(\.verdict) == [.good, .note, .problem, .problem])
+    #expect(findings.map(\.verdict) == [.good, .note, .problem, .problem, .note])
     #expect(findings[1].advice == "put it there now: kith sync")
     #expect(findings[2].advice?.hasPrefix("The folder is not there.") == true)
     #expect(findings[3].advice?.contains("kith carrier password") == true)
+    #expect(findings[4].seen == "it is above the limit" && findings[4].advice == unused.problem)
     #expect(check.findings(status.carriers, of: target(.opened(status))).isEmpty)
   }
 

@@ -62,6 +62,9 @@ struct SigningOutTests {
     let (alpha, beta) = (try await household.create("alpha"), try await household.join("beta"))
     for member in household.members { try await household.start(member) }
     try await household.awaitMeeting()
+    let watch = try KithProcess(
+      ["watch", "--directory", alpha.directory.path], in: household.root)
+    try await eventually("it to watch") { watch.saidSoFar.contains("watching") }
     let out = try await household.run(alpha, "account", "sign-out", "--json")
     #expect(out.status == 0 && out.output.contains(#""isSignedIn": false"#), "\(out)")
     #expect(!out.output.contains("servedBy"), "\(out)")
@@ -70,6 +73,9 @@ struct SigningOutTests {
     }
     try await beta.client.write([("far", 1)], in: Household.store)
     // The node goes on, for the local stores.
+    let watched = try await watch.wait()
+    #expect(watched.status == CommandStatus.unreachable.rawValue, "\(watched)")
+    #expect(watched.talk.contains("signed in or out"), "\(watched)")
     let local = LocalClient(directory: alpha.directory.path + "/local")
     try await eventually("the local stores to be served") { (try? await local.status()) != nil }
     #expect(try await local.status().listening.isEmpty)

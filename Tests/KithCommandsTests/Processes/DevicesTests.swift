@@ -172,8 +172,18 @@ struct DevicesTests {
     #expect(out.contains("by=one"), "\(out)")
     let by = try #require(one.process).saidSoFar
     #expect(by.contains("a device was revoked") && by.contains("device=two"), "\(by)")
-    let written = try await household.run(two, "set", "theme", "dark")
-    #expect(written.status == CommandStatus.refused.rawValue, "\(written)")
+    // Nothing waits in vain, or is made.
+    let folder = household.root.appending(path: "folder").path
+    for command in [
+      ["set", "theme", "dark"], ["invite", "--yes"], ["sync"], ["devices", "meet", one.address],
+      ["carrier", "add", "folder", folder, "--yes"],
+    ] {
+      let refused = try await KithProcess.run(
+        command + ["--directory", two.directory.path], in: household.root)
+      #expect(refused.status == CommandStatus.refused.rawValue, "\(command): \(refused)")
+      #expect(refused.talk.contains("This device was revoked"), "\(command): \(refused)")
+    }
+    #expect(!FileManager.default.fileExists(atPath: folder))
     try await household.stop(two)
   }
 

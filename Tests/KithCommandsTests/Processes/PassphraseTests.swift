@@ -60,7 +60,7 @@ struct PassphraseTests {
     }
     try write("correct horse", to: file, mode: 0o640)
     let loose = try await kith("ls", "--passphrase-file", file.path)
-    #expect(loose.status == CommandStatus.directory.rawValue)
+    #expect(loose.status == CommandStatus.passphrase.rawValue)
     #expect(loose.talk.contains("chmod 600 '\(file.path)'"))
   }
 

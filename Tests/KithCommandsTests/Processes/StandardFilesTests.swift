@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import Kith
 import KithTerminal
+import KithTestSupport
 import Testing
 
 @testable import KithCommands
@@ -45,6 +46,22 @@ struct StandardFilesTests {
       #expect(closed.status == CommandStatus.failure.rawValue, "\(command)")
       #expect(closed.talk.contains("standard output: it is closed"), "\(command)")
     }
+  }
+
+  /// It never said that the device had joined.
+  @Test func `a join that cannot be printed is told all the same`() async throws {
+    let household = try Household()
+    let alpha = try await household.create("alpha")
+    let invitation = try KithProcess(
+      [
+        "invite", "--yes", "--token", "--address", "127.0.0.1", "--directory", alpha.directory.path,
+      ], in: household.root)
+    try await eventually("a token") { invitation.printedSoFar.hasSuffix("\n") }
+    try Data(invitation.printedSoFar.utf8).write(to: household.root.appending(path: "token"))
+    let joined = try await shell("$KITH join - --name beta <token >/dev/full", in: household.root)
+    #expect(joined.status == CommandStatus.failure.rawValue, "\(joined)")
+    #expect(joined.talk.contains("this device has joined; standard output: No space"), "\(joined)")
+    #expect(try await invitation.wait().status == 0)
   }
 
   @Test func `input comes from pipes, up to a limit`() async throws {

@@ -234,6 +234,14 @@ struct HarmlessReportsTests {
           ).description
         }
       ),
+      (
+        "sync",
+        { style in
+          SyncReport(
+            complete: [id(11)], incomplete: [id(12)], hasUnpublishedWrites: false
+          ).text(style, store: store, status: status, nowMilliseconds: now)
+        }
+      ),
     ]
     for (name, document) in [
       ("status", all.document), ("devices", devices.document),
@@ -303,6 +311,29 @@ struct HarmlessReportsTests {
       device: device, staying: [device], going: [device], carriers: [Self.hostile])
     for line in plan.lines + [plan.carrierNotice] { Self.expectHarmless(line, "devices revoke") }
     Self.expectHarmless(plan.document.text(), "devices revoke --json")
+  }
+
+  /// A name that read like a fingerprint came before the true one.
+  @Test func `a name that asks to join, or invites, is harmless and forges no fingerprint`() {
+    let (theirs, own) = ("7ABC-7ABC-7ABC-7ABC", "2DEF-2DEF-2DEF-2DEF")
+    let forged = "b at 1:1 asks to join. Its fingerprint is  9XYZ-9XYZ-9XYZ-9XYZ"
+    for name in [Self.hostile, forged, String(repeating: "x", count: 10_000)] {
+      let device = PairingDevice(
+        id: Self.id(11), name: name, fingerprint: theirs, address: Self.hostile)
+      let lines = device.introduction("asks to join", beside: own)
+      for line in lines + [device.shownName] {
+        #expect(!line.contains("\n"))
+        Self.expectHarmless(line, "invite, join")
+      }
+      #expect(lines.count == 3 && lines[2] == "The other one calls itself  \(device.shownName)")
+      #expect(lines[0].hasSuffix(" asks to join. Its fingerprint is  \(theirs)"))
+      #expect(lines[1] == "This device's fingerprint is  \(own)")
+      #expect(device.shownName.count <= 65 || name == Self.hostile)
+      let member = NodeStatus.Device(id: Self.id(12), name: name)
+      let notice = DuplicateNames.notice(name, theirs, among: [member])
+      Self.expectHarmless(notice ?? "\u{1B}", "invite, join")
+      Self.expectHarmless(member.document.text(indented: false), "invite --json")
+    }
   }
 
   @Test func `a carrier of the account whose kind is no word is not used`() {

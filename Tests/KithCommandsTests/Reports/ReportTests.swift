@@ -1,10 +1,10 @@
 import Foundation
-import Kith
 import KithCore
 import KithCrypto
 import KithTerminal
 import Testing
 
+@testable import Kith
 @testable import KithCommands
 
 @Suite("Reports")
@@ -65,6 +65,72 @@ struct ReportTests {
     #expect(line.partial == nil)
     line.show(JoinProgress((stores: 3, pulledStores: 3, partialStores: 1, changeSets: 9)))
     #expect(line.partial?.hasPrefix("1 store came only in part") == true)
+    #expect(line.partialStores == 1)
+    var report = AccountReport(
+      summary: AccountSummary(
+        account: AccountID(Digest256 { $0[0] = 1 }), device: Self.id(10), name: "laptop"),
+      directory: "/d", partialStores: line.partialStores)
+    #expect(report.document.text(indented: false).contains(#""partialStores":1,"#))
+    report.partialStores = nil
+    #expect(!report.document.text().contains("partialStores"))
+  }
+
+  /// The last line said "0 of 1 store".
+  @Test func `a join's last line of progress is about all of it`() {
+    let line = JoinProgressLine(Console(isQuiet: true))
+    let steps: [(Int, Int, Int, String?)] = [
+      (0, 0, 0, "Getting what the account has…"), (0, 0, 0, nil),
+      (2, 0, 0, "Getting what the account has: 0 of 2 stores, 0 change sets…"), (2, 1, 5, nil),
+      (2, 2, 7, "Got what the account has: 2 of 2 stores, 7 change sets."), (2, 2, 7, nil),
+    ]
+    for (stores, pulledStores, changeSets, text) in steps {
+      let progress = JoinProgress(
+        (stores: stores, pulledStores: pulledStores, partialStores: 0, changeSets: changeSets))
+      #expect(line.line(progress) == text)
+    }
+  }
+
+  @Test(
+    arguments: [
+      (0, "0 ms"), (-12, "-12 ms"), (10_500, "+10.5 s"), (120_000, "2 min ahead"),
+      (259_200_000_000, "3000 days ahead"), (-7_200_000, "2 h behind"),
+    ] as [(Int64, String)])
+  func `a clock's difference is readable`(milliseconds: Int64, text: String) {
+    #expect(Format.clock(milliseconds) == text)
+  }
+
+  @Test func `a moment that another clock told may be ahead`() {
+    let now: UInt64 = 1_795_000_000_000
+    #expect(Format.moment(now - 86_400_000, now: now) == "1 day ago")
+    #expect(Format.moment(now + 60_000, now: now) == "now")
+    #expect(Format.moment(now + 259_200_000, now: now) == "3 days ahead")
+  }
+
+  @Test func `nobody is said to have everything while a store is here in part`() {
+    var status = Self.status
+    status.devices[2].behind = [StoreIdentifier("default")!: 0]
+    func devices() -> String {
+      DevicesReport(status: status, nowMilliseconds: 1_020_000).text(.plain)
+    }
+    let sync = SyncReport(
+      complete: [Self.id(11)], incomplete: [Self.id(12)], hasUnpublishedWrites: false)
+    func synced() -> String {
+      sync.text(
+        .plain, store: status.stores[0].identifier, status: status, nowMilliseconds: 1_020_000)
+    }
+    let whole = "up to date  desktop\\u{1b}\nbehind      server"
+    #expect(synced() == whole)
+    #expect(devices().contains("; all are up to date\n") && devices().contains("  everything  "))
+    status.stores[0].authorsOverLimit = [Self.id(12)]
+    let part = "in part: the rest of server comes once a program here opens it"
+    #expect(synced() == "\(whole)\nhere        \(part)")
+    #expect(devices().contains("; all have what is here\n"))
+    #expect(devices().contains("  what is here  ") && !devices().contains("everything"))
+    #expect(
+      devices().contains(
+        "\nIn part here: default. The rest of each comes once a program here opens it.\n"))
+    status.stores[0].isOpenedHere = true
+    #expect(synced() == whole && devices().contains("; all are up to date\n"))
   }
 
   @Test func `the table of carriers says since when each holds everything`() {

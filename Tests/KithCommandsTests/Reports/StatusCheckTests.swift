@@ -43,6 +43,13 @@ struct StatusCheckTests {
     #expect(text(alone) == "ok: 0 of 2 connected")
     alone.carriers[0].problem = "It is\u{1B} not there."
     #expect(text(alone) == "problem: 0 of 2 connected; /nas: It is\\u{1b} not there")
+    // A carrier above the limit is a setting that does nothing.
+    var crowded = status
+    crowded.carriers = (1...5).map { .init(kind: "folder", location: "/\($0)", isShared: false) }
+    crowded.carriers[4].problem = "It is not used."
+    #expect(text(crowded) == "ok: 1 of 2 connected")
+    crowded.carriers[3].problem = "It is not there."
+    #expect(text(crowded) == "problem: /4: It is not there")
     var silent = status
     silent.devices[0].lastSeenMilliseconds = Self.now - 41_000
     #expect(text(silent).hasPrefix("problem: 0 of 2"))

@@ -71,6 +71,36 @@ struct AccountsDevicesTests {
     try desktop.close()
   }
 
+  @Test func `a candidate that is released is declined, also if the invitation ends with that`()
+    async throws
+  {
+    let directory = try TestDirectory()
+    let laptop = try AccountsTests.open(directory.child("laptop"))
+    try await laptop.createAccount(name: "laptop")
+    let desktop = try AccountsTests.open(directory.child("desktop"))
+    try await AccountsTests.serving(laptop) {
+      try await eventually { (try? await laptop.status().listening.isEmpty) == false }
+      let (tokens, continuation) = AsyncStream<String>.makeStream()
+      let inviting = Task {
+        try await laptop.invite(addresses: ["127.0.0.1"]) { invitation in
+          continuation.yield(invitation.token)
+          continuation.finish()
+          for await _ in invitation.candidates { return }
+        }
+      }
+      for await token in tokens {
+        let refused = await #expect(throws: KithError.self) {
+          try await desktop.signIn(code: token, name: "desktop") { _, _ in true }
+        }
+        #expect(refused?.code == .declined, "\(String(describing: refused))")
+      }
+      let error = await #expect(throws: KithError.self) { try await inviting.value }
+      #expect(error?.code == .declined, "\(String(describing: error))")
+    }
+    try laptop.close()
+    try desktop.close()
+  }
+
   @Test func `a status is told after a write that stays on this device`() async throws {
     let directory = try TestDirectory()
     let accounts = try AccountsTests.open(directory.child("a"))

@@ -218,7 +218,7 @@ struct CarrierTests {
         #expect(state.opened.count { !$0.isShared } == 1)
         state.holdsPuts = false
       }
-      try await eventually("the carrier to hold it", seconds: 10) {
+      try await eventually("the carrier to hold it") {
         node.status.carriers.first?.heldSinceMilliseconds != nil
       }
     }

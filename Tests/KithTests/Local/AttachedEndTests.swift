@@ -127,7 +127,9 @@ struct AttachedEndTests {
     let owner = try served.node.store("com.example.test")
     let node = try ScriptedNode()
     let program = try await node.attach()
-    let ended = KeyValueStore(service: program.node, view: program.store.view) { true }
+    let ended = KeyValueStore(
+      service: program.node, view: program.store.view, longestReplacing: .seconds(60)
+    ) { true }
     let changes = ended.changes
     let written = Task { try await blocking { try ended.set(1, forKey: "a") } }
     let committed = Task { try await ended.commit { $0.set(2, forKey: "b") } }
@@ -170,11 +172,10 @@ struct AttachedEndTests {
       service: store.service, view: store.view, longestReplacing: .milliseconds(100)
     ) {
       hasBegun.add()
-      return end.wait(timeout: .now() + 20) == .success
+      return end.wait(timeout: .distantFuture) == .success
     }
-    let begin = ContinuousClock.now
     #expect(try await error { try waiting.set(1, forKey: "a") }?.code == .closed)
-    #expect(hasBegun.value == 1 && .now - begin < .seconds(10))
+    #expect(hasBegun.value == 1)
     end.signal()
   }
 

@@ -59,6 +59,26 @@ struct LocalSocketTests {
     #expect(seen.withLock { $0.count } == 1, "\(seen.withLock { $0 })")
   }
 
+  /// A second account's directory is 49 bytes longer than the first's: no command reached its node.
+  @Test func `a path longer than a socket's address is served all the same`() throws {
+    let directory = try TestDirectory()
+    let deep = directory.child(String(repeating: "d", count: 120))
+    try FileManager.default.createDirectory(atPath: deep, withIntermediateDirectories: false)
+    let path = deep + "/control"
+    let listener = try LocalSocket.listen(at: path)
+    #expect(try Self.mode(path) == 0o600)
+    close(try LocalSocket.connect(to: path))
+    close(listener)
+    for gone in [path, directory.child(String(repeating: "e", count: 120)) + "/control"] {
+      let error = #expect(throws: KithError.self) { try LocalSocket.connect(to: gone) }
+      #expect(error?.code == .notRunning, "\(gone)")
+    }
+    // No directory can have such a name.
+    let endless = directory.child(String(repeating: "e", count: 300)) + "/control"
+    #expect(throws: KithError.self) { try LocalSocket.listen(at: endless) }
+    #expect(throws: KithError.self) { try LocalSocket.connect(to: endless) }
+  }
+
   /// Says hello, and reads until the answer or the end.
   private static func ask(_ path: String, as user: UInt32?) throws -> LocalReply? {
     if let user { try Self.become(user) }

@@ -40,6 +40,20 @@ struct MembershipTests {
         try await three.commit { $0.set("after", forKey: "kept") }
       }
       #expect(refused?.code == .revoked)
+      // It invites nobody and meets nobody, and does not blame a limit of sessions.
+      let address = try #require(first.listeningAddresses.first)
+      for call in [
+        NodeCall.invite(addresses: [], hasCode: true), .meet(address: address),
+        .keepCarrier(CarrierSettings(kind: "folder", location: "/nowhere")),
+      ] {
+        let refused = await #expect(throws: KithError.self) { try await third.perform(call) }
+        #expect(refused?.code == .revoked, "\(call)")
+      }
+      try await eventually {
+        third.status.addresses.contains {
+          $0.outcome == .failed && $0.reason == "this device was revoked, and calls no other"
+        }
+      }
       // The others go on under the new epoch.
       try await two.commit { $0.set("secret", forKey: "new") }
       try await eventually { one.value(forKey: "new") == "secret" }

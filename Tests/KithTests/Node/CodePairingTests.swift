@@ -266,4 +266,45 @@ struct CodePairingTests {
     try node.close()
     try nodes.first.close()
   }
+
+  /// Killing `kith invite` at its question told the joiner that the other device had declined.
+  @Test func `a question that is cut off is no refusal`() async throws {
+    let nodes = try await Nodes()
+    let path = nodes.directory.child("served")
+    _ = try Node.createAccount(directory: path, name: "served")
+    let node = try await Nodes.open(path, servesControlSocket: true)
+    let client = LocalClient(directory: path)
+    let joiner = nodes.directory.child("joiner")
+    try await running(node) {
+      try await eventually { (try? await client.status()) != nil }
+      let told = Told()
+      let (asked, isAsked) = AsyncStream<Void>.makeStream()
+      let inviting = Task {
+        try await client.invite(hasCode: true) { invitation in
+          told.opened.withLock { $0 = invitation }
+        } onJoinRequest: { _ in
+          isAsked.finish()
+          // Longer than this test takes.
+          try? await Task.sleep(for: .seconds(600))
+          return false
+        }
+      }
+      try await eventually { told.invitation != nil }
+      let invitation = try #require(told.invitation)
+      let joining = Task {
+        try await Node.join(
+          directory: joiner, name: "joiner", code: invitation.code ?? "",
+          address: invitation.addresses.first
+        ) { _, _ in true }
+      }
+      for await () in asked {}
+      inviting.cancel()
+      let joined = await joining.result
+      let error = #expect(throws: KithError.self) { try joined.get() }
+      #expect(error?.code == .network, "\(error.debugDescription)")
+      _ = await inviting.result
+    }
+    try node.close()
+    try nodes.first.close()
+  }
 }

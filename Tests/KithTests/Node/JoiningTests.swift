@@ -202,4 +202,18 @@ struct JoinerKeysTests {
     #expect(Joining.failure(.protocolViolation, of: inviter).code == .network)
     #expect(Joining.failure(nil, of: inviter).message.contains("ended the connection"))
   }
+
+  /// It was said to have all of the account, also if stores came only in part.
+  @Test func `a join that the inviter does not confirm says how much came`() {
+    let inviter = Invitation(
+      account: AccountID(Digest256 { $0[0] = 1 }), device: Self.keys(1, 1).id, name: "alpha")
+    for (stores, data) in [
+      (0, "all that alpha has"), (1, "what alpha has, of 1 store only a part"),
+      (2, "what alpha has, of 2 stores only a part"),
+    ] {
+      let error = Joining.unconfirmed(by: inviter, partialStores: stores)
+      #expect(error.code == .timedOut && error.device == inviter.device)
+      #expect(error.message.contains(" This device has \(data), and counts once "))
+    }
+  }
 }
