@@ -74,7 +74,7 @@ struct RowReader {
     if let damaged { throw damagedRow(damaged, .vital) }
   }
 
-  /// Makes room for the names, because growing hashes all of them again. Removed rows leave gaps
+  /// Makes space for the names, because growing hashes all of them again. Removed rows leave gaps
   /// between ids, so the pages are a bound: a name takes 64 bytes at most.
   private mutating func reserve() throws(StorageError) {
     let last = try statements.connection.integer("SELECT max(id) FROM \(RowTable.shared.name)")
