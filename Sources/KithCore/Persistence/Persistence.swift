@@ -59,8 +59,8 @@ package protocol ReplicaStorage: AnyObject, Sendable {
   ///
   /// Calls `written` at most once before it returns: when the mutations survive the end of the
   /// process, but not yet that of the host. It returns whether others were told of them. If the
-  /// commit fails then, no mutation is applied, and from now on ``isCopy`` is true: others may have
-  /// what this database lacks.
+  /// commit fails then, no mutation is applied, and from now on ``isCopy`` is true: others, or a
+  /// backup of that moment, may have what this database lacks.
   func commit(_ mutations: [Mutation], written: @Sendable () -> Bool) throws(StorageError)
 }
 

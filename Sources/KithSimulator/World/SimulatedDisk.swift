@@ -108,7 +108,8 @@ package final class SimulatedDisk: ReplicaStorage {
     _ mutations: [Mutation], written: @Sendable () -> Bool
   ) throws(StorageError) {
     try write(mutations)
-    try sync(hasTold: written(), fails: false)
+    _ = written()
+    try sync(fails: false)
   }
 
   /// All or none. The operating system has the mutations.
@@ -122,15 +123,15 @@ package final class SimulatedDisk: ReplicaStorage {
   }
 
   /// The disk has what was written. It `fails`, or the disk has filled since, as some file systems
-  /// notice only now: then nothing was written. `hasTold`: others were told of it.
-  package func sync(hasTold: Bool, fails: Bool) throws(StorageError) {
+  /// notice only now: then nothing was written, but a backup of that moment may have it.
+  package func sync(fails: Bool) throws(StorageError) {
     let isFull = state.withLock { state in
       guard state.isFull || fails else {
         state.sync()
         return false
       }
       state.losesWritten()
-      state.isCopy = state.isCopy || hasTold
+      state.isCopy = true
       return true
     }
     if isFull { throw Self.full }

@@ -292,7 +292,7 @@ extension Simulation {
     if case .crashes(let down) = device.syncEnd { return crash(device, for: down) }
     if device.syncEnd == .fails { noteLost(on: device) }
     do throws(StorageError) {
-      try device.disk.sync(hasTold: device.hasSentUnsynced, fails: device.syncEnd == .fails)
+      try device.disk.sync(fails: device.syncEnd == .fails)
     } catch {
       return try fail(device, error)
     }

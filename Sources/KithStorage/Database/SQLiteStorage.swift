@@ -74,8 +74,8 @@ package final class SQLiteStorage: ReplicaStorage {
     self.database = Mutex(database)
   }
 
-  /// Whether the database was copied or restored, or lost what others were told of, until it takes a
-  /// new incarnation.
+  /// Whether the database was copied or restored, or lost what it had written, until it takes a new
+  /// incarnation.
   package var isCopy: Bool { database.withLock { $0?.origin?.isCopy ?? false } }
 
   /// Loads all that was committed, change sets by name. Checks the structure and every row.
@@ -155,7 +155,8 @@ package final class SQLiteStorage: ReplicaStorage {
         try commitOnce(mutations, written: once)
       }
     } catch {
-      if isTold.load(ordering: .relaxed) { database.withLock { $0?.origin?.disown() } }
+      // A backup of that moment may have it, with numbers that the next commit would give again.
+      if isWritten.load(ordering: .relaxed) { database.withLock { $0?.origin?.disown() } }
       throw error
     }
   }
