@@ -250,8 +250,8 @@ extension Simulation {
         }
       }
     }
-    // What liars and thieves put may stay, and all on a carrier that nobody uses any more: two devices
-    // that revoked each other may have been its only ones.
+    // Liars' and thieves' objects may stay, and all on a carrier that nobody uses any more: two
+    // devices that revoked each other may have been its only ones.
     let most = devices.contains(where: \.isTraitor) ? 64 : 24 + 2 * devices.count
     for number in Set(all.flatMap(\.carriers)).sorted() {
       let objects = objects(on: number)

@@ -279,17 +279,22 @@ final class FileInUse: Sendable {
   private static let pathOnly: Int32 = 0o10_000_000
 
   private let descriptor: Int32
+  /// Some file systems of FUSE count no names of a file that is there.
+  private let countsNames: Bool
 
   init(_ path: String) throws(StorageError) {
     descriptor = open(path, Self.pathOnly | O_CLOEXEC)
     guard descriptor >= 0 else { throw .system("open it", path, errno: errno) }
+    countsNames = Self.names(of: descriptor).map { $0 > 0 } ?? false
   }
 
   deinit { close(descriptor) }
 
   /// A renamed file, or one in a renamed directory, is not.
-  var isDeleted: Bool {
+  var isDeleted: Bool { countsNames && Self.names(of: descriptor) == 0 }
+
+  private static func names(of descriptor: Int32) -> Int? {
     var status = stat()
-    return fstat(descriptor, &status) == 0 && status.st_nlink == 0
+    return fstat(descriptor, &status) == 0 ? Int(status.st_nlink) : nil
   }
 }

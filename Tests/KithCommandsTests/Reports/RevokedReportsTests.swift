@@ -5,7 +5,7 @@ import Testing
 @testable import Kith
 @testable import KithCommands
 
-/// What a revoked device says: neither the network nor a limit is to blame.
+/// A revoked device blames neither the network nor a limit.
 @Suite("Reports of a revoked device")
 struct RevokedReportsTests {
   private static func id(_ byte: UInt8) -> DeviceID {
