@@ -11,8 +11,9 @@ package enum Limits {
   static let changeSetBoxBytes = 6 << 20
   /// Above the bytes of any cover in a message.
   static let coverBytes = 64
-  /// Bytes of change sets after which a batch continues in another message.
-  static let batchPartBytes = 1 << 20
+  /// Bytes of change sets after which a batch continues in another message. A smaller one costs more
+  /// messages; with a larger one the peer begins to check signatures later.
+  static let batchPartBytes = 1 << 18
   /// Bytes of one received batch.
   static let batchBytes = 128 << 20
   /// Bytes of change sets after which the rest of an answer waits until the network is drained.

@@ -61,7 +61,7 @@ package final class FailingStorage: ReplicaStorage {
 
   package func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?] { try inner.rows(keys) }
 
-  package func commit(_ mutations: [Mutation], written: @Sendable () -> Bool) throws(StorageError) {
+  package func commit(_ mutations: [Mutation], written: @Sendable () -> Void) throws(StorageError) {
     let holds = state.withLock { state in
       state.commits += 1
       defer { state.holds = false }
@@ -72,14 +72,13 @@ package final class FailingStorage: ReplicaStorage {
     let problem = state.withLock { $0.nextProblem.take() ?? $0.problem }
     if let problem { throw problem }
     try inner.commit(mutations) {
-      let isTold = written()
+      written()
       let holds = state.withLock { state in
         defer { state.holdsSync = false }
         if state.holdsSync { state.isHolding = true }
         return state.holdsSync
       }
       if holds { gate.wait() }
-      return isTold
     }
   }
 }

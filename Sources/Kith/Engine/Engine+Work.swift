@@ -163,7 +163,6 @@ extension Engine {
 
   private func execute(_ round: Round, over transports: SessionTransports) -> Outcome {
     let (mutations, earlySends) = (round.mutations, round.earlySends)
-    let isOwn = round.sendsEarly(of: keys.id)
     var isCommitted = mutations.isEmpty
     // Set within the commit, which calls back on this thread.
     let hasSentEarly = Atomic(false)
@@ -176,7 +175,6 @@ extension Engine {
           try storage.commit(mutations) {
             hasSentEarly.store(true, ordering: .relaxed)
             send(earlySends, over: transports)
-            return isOwn
           }
         }
         isCommitted = true

@@ -131,7 +131,7 @@ final class MembershipStorage: ReplicaStorage {
 
   func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?] { keys.map { _ in nil } }
 
-  func commit(_ mutations: [Mutation], written: @Sendable () -> Bool) throws(StorageError) {
+  func commit(_ mutations: [Mutation], written: @Sendable () -> Void) throws(StorageError) {
     try storage.commit(mutations, written: written)
   }
 }

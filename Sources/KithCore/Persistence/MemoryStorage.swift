@@ -35,9 +35,9 @@ package final class MemoryStorage: ReplicaStorage {
 
   /// - Complexity: O(*n*).
   package func commit(
-    _ mutations: [Mutation], written: @Sendable () -> Bool
+    _ mutations: [Mutation], written: @Sendable () -> Void
   ) throws(StorageError) {
-    _ = written()
+    written()
     state.withLock { state in
       state.commits += 1
       for mutation in mutations {

@@ -58,15 +58,14 @@ package protocol ReplicaStorage: AnyObject, Sendable {
   /// Applies mutations durably, all or none; of several of one row the last counts.
   ///
   /// Calls `written` at most once before it returns: when the mutations survive the end of the
-  /// process, but not yet that of the host. It returns whether others were told of them. If the
-  /// commit fails then, no mutation is applied, and from now on ``isCopy`` is true: others, or a
-  /// backup of that moment, may have what this database lacks.
-  func commit(_ mutations: [Mutation], written: @Sendable () -> Bool) throws(StorageError)
+  /// process, but not yet that of the host. If the commit fails then, no mutation is applied, and from
+  /// now on ``isCopy`` is true: others, or a backup of that moment, may have what this database lacks.
+  func commit(_ mutations: [Mutation], written: @Sendable () -> Void) throws(StorageError)
 }
 
 extension ReplicaStorage {
   package func commit(_ mutations: [Mutation]) throws(StorageError) {
-    try commit(mutations) { false }
+    try commit(mutations) {}
   }
 
   /// Reads everything, with all boxes in memory.

@@ -105,10 +105,10 @@ package final class SimulatedDisk: ReplicaStorage {
 
   /// All or none.
   package func commit(
-    _ mutations: [Mutation], written: @Sendable () -> Bool
+    _ mutations: [Mutation], written: @Sendable () -> Void
   ) throws(StorageError) {
     try write(mutations)
-    _ = written()
+    written()
     try sync(fails: false)
   }
 

@@ -129,7 +129,7 @@ package final class SQLiteStorage: ReplicaStorage {
   ///
   /// - Complexity: O(*n* log *m*), and one `fdatasync`.
   package func commit(
-    _ mutations: [Mutation], written: @Sendable () -> Bool
+    _ mutations: [Mutation], written: @Sendable () -> Void
   ) throws(StorageError) {
     // SQLite would go on, and the commit would count as durable.
     guard file?.isDeleted != true else { throw .deleted(path) }
@@ -138,24 +138,23 @@ package final class SQLiteStorage: ReplicaStorage {
       _ = emptyLog()
     }
     let isWritten = Atomic(false)
-    let isTold = Atomic(false)
-    let once = { @Sendable in
-      guard !isWritten.exchange(true, ordering: .relaxed) else { return }
-      isTold.store(written(), ordering: .relaxed)
+    let note = { @Sendable in
+      isWritten.store(true, ordering: .relaxed)
+      written()
     }
     do throws(StorageError) {
       do throws(StorageError) {
-        try commitOnce(mutations, written: once)
+        try commitOnce(mutations, written: note)
       } catch {
-        // The log keeps a commit that others were told of until the database counts as a copy: the
-        // next process would give its numbers again.
-        guard !isTold.load(ordering: .relaxed), error.code == .diskFull, Files.size(log) > 0,
+        // The log keeps what is written until the database counts as a copy: the next process would
+        // give its numbers again.
+        guard !isWritten.load(ordering: .relaxed), error.code == .diskFull, Files.size(log) > 0,
           emptyLog()
         else { throw error }
-        try commitOnce(mutations, written: once)
+        try commitOnce(mutations, written: note)
       }
     } catch {
-      // A backup of that moment may have it, with numbers that the next commit would give again.
+      // Others, or a backup of that moment, may have it.
       if isWritten.load(ordering: .relaxed) { database.withLock { $0?.origin?.disown() } }
       throw error
     }

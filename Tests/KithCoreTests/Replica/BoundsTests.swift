@@ -82,7 +82,7 @@ import Testing
     }
     world.connect(0, 1)
     world.settle()
-    #expect(parts == 3)
+    #expect(parts == 4, "one for each change set, and one for the covers")
     world.tamper = nil
     world.advance(milliseconds: 31_000)
     world.settle()

@@ -218,6 +218,8 @@ struct CarrierTests {
         #expect(state.opened.count { !$0.isShared } == 1)
         state.holdsPuts = false
       }
+      // The settings are drafts too, and wait for a certain time unless somebody asks.
+      node.engine.lookAtCarriers()
       try await eventually("the carrier to hold it") {
         node.status.carriers.first?.heldSinceMilliseconds != nil
       }

@@ -159,11 +159,11 @@ private final class ProbedStorage: ReplicaStorage {
 
   func rows(_ keys: [RowKey]) throws(StorageError) -> [[UInt8]?] { try storage.rows(keys) }
 
-  func commit(_ mutations: [Mutation], written: @Sendable () -> Bool) throws(StorageError) {
+  func commit(_ mutations: [Mutation], written: @Sendable () -> Void) throws(StorageError) {
     probe.note(self, .accepted, .applied)
     try storage.commit(mutations) {
       self.probe.note(self, .written, .applied)
-      return written()
+      written()
     }
     probe.note(self, .synced, .kept)
   }
