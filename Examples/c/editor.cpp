@@ -9,9 +9,8 @@ int main(int count, char **arguments) {
     store.set("theme", "dark");
     for (int i = 0; i < 3; i++) {
       store.commit([](kith_transaction *transaction) {
-        kith::Value windows(kith::check(kith_transaction_get, transaction, "windows"));
-        kith::Value more = kith::value(kith_value_get_integer(windows.get(), 0) + 1);
-        kith::check(kith_transaction_set, transaction, "windows", (const kith_value *)more.get());
+        kith::Value windows = kith::get(transaction, "windows");
+        kith::set(transaction, "windows", kith_value_get_integer(windows.get(), 0) + 1);
       });
     }
     std::cout << store.integer("windows", 0) << " windows, theme " << *store.text("theme") << "\n";

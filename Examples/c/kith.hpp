@@ -45,26 +45,39 @@ inline Value value(std::string_view content) {
 }
 inline Value value(const char *content) { return value(std::string_view(content)); }
 
+// In a transaction.
+inline Value get(kith_transaction *transaction, std::string_view key) {
+  return Value(check(kith_transaction_get, transaction, key.data(), key.size()));
+}
+template <typename Content>
+void set(kith_transaction *transaction, std::string_view key, Content content) {
+  check(kith_transaction_set, transaction, key.data(), key.size(),
+        (const kith_value *)value(content).get());
+}
+
 class Store {
 public:
   explicit Store(kith_store *store) : store(store) {}
 
-  template <typename Content> void set(const char *key, Content content) {
-    check(kith_store_set, store.get(), key, (const kith_value *)value(content).get());
+  template <typename Content> void set(std::string_view key, Content content) {
+    check(kith_store_set, store.get(), key.data(), key.size(),
+          (const kith_value *)value(content).get());
   }
-  void remove(const char *key) { check(kith_store_remove, store.get(), key); }
-  Value get(const char *key) const { return Value(check(kith_store_get, store.get(), key)); }
-  std::optional<std::string> text(const char *key) const {
+  void remove(std::string_view key) { check(kith_store_remove, store.get(), key.data(), key.size()); }
+  Value get(std::string_view key) const {
+    return Value(check(kith_store_get, store.get(), key.data(), key.size()));
+  }
+  std::optional<std::string> text(std::string_view key) const {
     size_t length = 0;
     Value shown = get(key);
     const char *text = kith_value_get_string(shown.get(), &length);
     return text ? std::optional<std::string>(std::string(text, length)) : std::nullopt;
   }
-  int64_t integer(const char *key, int64_t otherwise) const {
-    return kith_store_get_integer(store.get(), key, otherwise);
+  int64_t integer(std::string_view key, int64_t otherwise) const {
+    return kith_value_get_integer(get(key).get(), otherwise);
   }
 
-  // Calls body(kith_transaction *) until its writes are accepted.
+  // Calls body(kith_transaction *) until its writes are accepted. Within it, commit() throws.
   template <typename Body> void commit(Body body) {
     struct Call {
       Body &body;
@@ -107,7 +120,7 @@ public:
   Store store(const char *identifier) {
     return Store(check(kith_accounts_store, accounts.get(), identifier, (const kith_policy *)nullptr));
   }
-  // Syncs until the task is freed.
+  // Syncs until the task is freed. Throws if it cannot listen.
   Owned<kith_task> run() { return Owned<kith_task>(check(kith_accounts_run, accounts.get())); }
   void close() { check(kith_accounts_close, accounts.get()); }
 

@@ -31,9 +31,9 @@ int main(int count, char **arguments) {
   kith_accounts *accounts = kith_accounts_open(&options, &error);
   if (!accounts) return failed(error);
   kith_store *store = kith_accounts_store(accounts, "com.example.Editor", NULL, &error);
-  kith_changes *changes = kith_store_changes(store, 0, &error);
-  kith_task *node = kith_accounts_run(accounts, &error);
-  if (!store || !changes || !node) return failed(error);
+  kith_changes *changes = store ? kith_store_changes(store, 0, &error) : NULL;
+  kith_task *node = changes ? kith_accounts_run(accounts, &error) : NULL;
+  if (!node) return failed(error);
 
   enum { CHANGES, NODE, INPUT };
   struct pollfd polled[] = {

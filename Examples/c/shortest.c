@@ -14,7 +14,7 @@ int main(int count, char **arguments) {
     kith_free(accounts);
     return 1;
   }
-  kith_value *theme = kith_store_get(store, "theme", NULL);
+  kith_value *theme = kith_store_get(store, "theme", KITH_TERMINATED, NULL);
   printf("theme: %s\n", kith_value_get_string(theme, NULL));
   kith_free(theme);
   kith_free(store);

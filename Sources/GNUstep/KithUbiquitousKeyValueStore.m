@@ -180,6 +180,7 @@ takeRefusals(NSDictionary *last)
   NSTimeInterval _wait;
 }
 - (void) begin;
+- (void) beginAgainAfter: (kith_error *)error;
 @end
 
 static NSArray *
@@ -216,13 +217,26 @@ unwatch(NSRunLoop *loop, int descriptor)
   _task = kith_accounts_run(accounts, &error);
   if (_task == NULL)
     {
-      report(@"The store does not reach other devices", error);
+      [self beginAgainAfter: error];
       return;
     }
   watch([NSRunLoop currentRunLoop], kith_task_fd(_task), self);
 }
 
-/* An address may become free: begins again after a wait. */
+/* An address may become free: begins again after a wait, unless the accounts were closed. Frees the
+   error. */
+- (void) beginAgainAfter: (kith_error *)error
+{
+  if (kith_error_code(error) == KITH_CLOSED)
+    {
+      kith_free(error);
+      return;
+    }
+  report(@"The store does not reach other devices now", error);
+  _wait = _wait > 0 ? MIN(2 * _wait, longestWait) : firstWait;
+  [self performSelector: @selector(begin) withObject: nil afterDelay: _wait inModes: modes()];
+}
+
 - (void) receivedEvent: (void *)data
                   type: (RunLoopEventType)type
                  extra: (void *)extra
@@ -238,15 +252,9 @@ unwatch(NSRunLoop *loop, int descriptor)
   kith_free(kith_task_finish(_task, &error));
   kith_free(_task);
   _task = NULL;
-  if (error != NULL && kith_error_code(error) != KITH_CLOSED)
+  if (error != NULL)
     {
-      report(@"The store does not reach other devices now", error);
-      _wait = _wait > 0 ? MIN(2 * _wait, longestWait) : firstWait;
-      [self performSelector: @selector(begin) withObject: nil afterDelay: _wait inModes: modes()];
-    }
-  else
-    {
-      kith_free(error);
+      [self beginAgainAfter: error];
     }
 }
 
@@ -314,19 +322,16 @@ unwatch(NSRunLoop *loop, int descriptor)
 
 // ------------------------------------------------------------------------------------- reading
 
-/* The key as the interface takes it, which ends one at its first zero byte; NULL if it cannot. */
-static const char *
-keyText(NSString *aKey)
+/* The bytes of a key; nil if it is nil or holds half a surrogate pair, which no store's key does. */
+static NSData *
+keyBytes(NSString *aKey)
 {
-  const char *key = [aKey UTF8String];
-
-  return key != NULL && strlen(key) == [aKey lengthOfBytesUsingEncoding: NSUTF8StringEncoding]
-    ? key : NULL;
+  return [aKey dataUsingEncoding: NSUTF8StringEncoding];
 }
 
 - (id) objectForKey: (NSString *)aKey
 {
-  const char *key = keyText(aKey);
+  NSData *key = keyBytes(aKey);
   kith_value *value;
   id object;
 
@@ -337,12 +342,7 @@ keyText(NSString *aKey)
           return [[[memory objectForKey: aKey] retain] autorelease];
         }
     }
-  if (key == NULL)
-    {
-      // Another program may have written it.
-      return aKey == nil ? nil : [[self dictionaryRepresentation] objectForKey: aKey];
-    }
-  value = kith_store_get(store, key, NULL);
+  value = kith_store_get(store, [key bytes], [key length], NULL);
   object = KithObject(value);
   kith_free(value);
   return object;
@@ -360,7 +360,7 @@ keyText(NSString *aKey)
           return [NSDictionary dictionaryWithDictionary: memory];
         }
     }
-  value = kith_store_snapshot(store, NULL, NULL);
+  value = kith_store_snapshot(store, NULL, 0, NULL);
   all = KithObject(value);
   kith_free(value);
   return all;
@@ -452,7 +452,7 @@ ofClass(id object, Class class)
 - (void) setObject: (id)anObject forKey: (NSString *)aKey
 {
   NSString *problem = nil;
-  const char *key = keyText(aKey) ?: "";
+  NSData *key = keyBytes(aKey);
   kith_value *value = NULL;
   kith_error *error = NULL;
 
@@ -469,13 +469,13 @@ ofClass(id object, Class class)
             {
               [memory removeObjectForKey: aKey];
             }
-          else if (*key != 0)
+          else if ([key length] > 0)
             {
               [memory setObject: KithObject(value) forKey: aKey];
             }
         }
     }
-  else if (!kith_store_set(store, key, value, &error))
+  else if (!kith_store_set(store, [key bytes], [key length], value, &error))
     {
       [self report: error ofKey: aKey isRemoval: anObject == nil];
     }

@@ -29,13 +29,19 @@ final class Account: Handled {
 
   func end() { try? close() }
 
+  /// The accounts; throws once they are closed.
+  func opened() throws(KithError) -> Accounts {
+    if state.withLock({ $0.isClosed }) { throw .closedAccounts }
+    return accounts
+  }
+
   /// Begins work that ends with the accounts.
   func begin(
     _ body: @escaping @Sendable (Accounts, Work) async throws -> PropertyListValue
   ) throws(KithError) -> Work {
     let accounts = accounts
     return try state.withLock { state throws(KithError) in
-      if state.isClosed { throw KithError(.closed, "The accounts were closed. Open them again.") }
+      if state.isClosed { throw .closedAccounts }
       let work = try Work { work in try await body(accounts, work) }
       state.works.removeAll { $0.work == nil }
       state.works.append(Weak(work: work))
@@ -43,10 +49,10 @@ final class Account: Handled {
     }
   }
 
+  /// A second call waits for the same work, which may still end.
   func close() throws(KithError) {
     let works = state.withLock { state in
       state.isClosed = true
-      defer { state.works = [] }
       return state.works.compactMap(\.work)
     }
     for work in works { work.cancel() }
@@ -69,7 +75,13 @@ extension Accounts.Configuration {
       }
       port = given
     }
+    try Argument.flags(
+      options.flags, known: KITH_NO_DISCOVERY | KITH_KEEP_HISTORY | KITH_NO_HISTORY | KITH_LOG,
+      "options.flags")
     func isSet(_ flag: Int) -> Bool { options.flags & UInt32(flag) != 0 }
+    guard !isSet(KITH_KEEP_HISTORY) || !isSet(KITH_NO_HISTORY) else {
+      throw .invalid("The argument options.flags both keeps the history and does not.")
+    }
     discoversPeers = !isSet(KITH_NO_DISCOVERY)
     if isSet(KITH_KEEP_HISTORY) { keepsHistory = true }
     if isSet(KITH_NO_HISTORY) { keepsHistory = false }
@@ -113,10 +125,12 @@ public func kith_accounts_open(
 @c @implementation
 public func kith_accounts_run(_ accounts: Pointer, _ error: ErrorOut) -> Pointer {
   new(error) {
-    try account(accounts).begin { accounts, _ in
-      try await accounts.run()
+    let work = try account(accounts).begin { accounts, work in
+      try await accounts.run { work.noteBegun() }
       return [:]
     }
+    try work.waitUntilBegun()
+    return work
   }
 }
 
@@ -134,20 +148,20 @@ public func kith_accounts_store(
     let account = try account(accounts)
     let identifier = try Argument.text(identifier, "identifier")
     let policy = Policy(try Argument.options(policy, kith_policy(), "policy"))
-    return Store(try account.accounts.store(identifier, policy: policy))
+    return Store(try account.opened().store(identifier, policy: policy), of: account)
   }
 }
 
 @c @implementation
 public func kith_accounts_signed_in(_ accounts: Pointer, _ error: ErrorOut) -> Pointer {
-  newValue(error) { try account(accounts).accounts.signedIn.map { .string($0.hex) } }
+  newValue(error) { try account(accounts).opened().signedIn.map { .string($0.hex) } }
 }
 
 @c @implementation
 public func kith_accounts_known(_ accounts: Pointer, _ error: ErrorOut) -> Pointer {
   newValue(error) {
     .array(
-      try account(accounts).accounts.known.map { known in
+      try account(accounts).opened().known.map { known in
         .members([
           "account": .string(known.account.hex), "directory": .string(known.directory),
           "isSignedIn": .bool(known.isSignedIn),
@@ -159,7 +173,7 @@ public func kith_accounts_known(_ accounts: Pointer, _ error: ErrorOut) -> Point
 @c @implementation
 public func kith_accounts_status(_ accounts: Pointer, _ error: ErrorOut) -> Pointer {
   newValue(error) {
-    let accounts = try account(accounts).accounts
+    let accounts = try account(accounts).opened()
     return try CallingThread.run { () async throws(KithError) in
       try PropertyListValue(encoding: try await accounts.status())
     }

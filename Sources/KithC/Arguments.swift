@@ -5,6 +5,9 @@ internal import Kith
 
 /// Reads what a C program hands over. Everything may be missing or wrong.
 enum Argument {
+  /// The length of a text that ends at its first zero byte, as KITH_TERMINATED is read here.
+  static let terminated = -1
+
   static func object<Object: Handled>(
     _ pointer: OpaquePointer?, _ name: StaticString, _ type: Object.Type = Object.self
   ) throws(KithError) -> Object {
@@ -30,15 +33,35 @@ enum Argument {
   static func text(
     _ text: UnsafePointer<CChar>?, _ length: Int, _ name: StaticString
   ) throws(KithError) -> String {
-    if length == -1 { return try self.text(text, name) }
+    if length == terminated { return try self.text(text, name) }
     if let valid = String(validating: try bytes(text, length, name), as: UTF8.self) { return valid }
     throw .invalid("The argument \(name) is not valid UTF-8.")
   }
 
-  static func key(_ key: UnsafePointer<CChar>?) throws(KithError) -> String {
-    guard let key else { throw .invalid("The argument key is NULL.") }
-    if let valid = String(validatingCString: key) { return valid }
-    throw KithError(.invalidKey, "The key is not valid UTF-8.")
+  static func key(
+    _ key: UnsafePointer<CChar>?, _ length: Int, _ name: StaticString = "key"
+  ) throws(KithError) -> String {
+    let valid: String?
+    if length == terminated {
+      guard let key else { throw .invalid("The argument \(name) is NULL.") }
+      valid = String(validatingCString: key)
+    } else {
+      valid = String(validating: try bytes(key, length, name), as: UTF8.self)
+    }
+    if let valid { return valid }
+    throw KithError(.invalidKey, "The \(name) is not valid UTF-8.")
+  }
+
+  /// Empty for NULL: all keys begin with it.
+  static func prefix(_ prefix: UnsafePointer<CChar>?, _ length: Int) throws(KithError) -> String {
+    try prefix == nil ? "" : key(prefix, length, "prefix")
+  }
+
+  /// Throws if a bit is set that this version does not know: a later one may mean something by it.
+  static func flags(_ flags: UInt32, known: Int, _ name: StaticString) throws(KithError) {
+    guard flags & ~UInt32(known) == 0 else {
+      throw .invalid("The argument \(name) has a bit that means nothing here.")
+    }
   }
 
   /// Texts that end with NULL; nil for none.

@@ -90,9 +90,9 @@ private func change(_ change: Pointer) -> Change? {
 @c @implementation
 public func kith_store_changes(_ store: Pointer, _ flags: UInt32, _ error: ErrorOut) -> Pointer {
   new(error) {
-    try Changes(
-      of: Argument.object(store, "store", Store.self).store,
-      includingOwnWrites: flags & UInt32(KITH_OWN_WRITES) != 0)
+    let store = try Argument.object(store, "store", Store.self).opened()
+    try Argument.flags(flags, known: KITH_OWN_WRITES, "flags")
+    return try Changes(of: store, includingOwnWrites: flags & UInt32(KITH_OWN_WRITES) != 0)
   }
 }
 

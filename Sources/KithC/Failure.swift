@@ -36,6 +36,8 @@ extension KithError {
     KithError(.init(description: "invalidArgument"), message)
   }
 
+  static let closedAccounts = KithError(.closed, "The accounts were closed. Open them again.")
+
   static let noHandlesLeft = KithError(
     .inputOutput, "The program holds 16 million handles. Free those that it no longer needs.")
 
@@ -127,8 +129,8 @@ public func kith_error_remedy(_ error: Pointer) -> Text {
 }
 
 @c @implementation
-public func kith_error_key(_ error: Pointer) -> Text {
-  failure(error)?.key?.text
+public func kith_error_key(_ error: Pointer, _ length: LengthOut) -> Text {
+  failure(error)?.key?.text(length)
 }
 
 @c @implementation

@@ -7,10 +7,19 @@ internal import KithCore
 
 /// A `kith_store`.
 final class Store: Handled {
+  /// For reading, also after the accounts are closed.
   let store: KeyValueStore
+  let account: Account
 
-  init(_ store: KeyValueStore) {
+  init(_ store: KeyValueStore, of account: Account) {
     self.store = store
+    self.account = account
+  }
+
+  /// For all but reading: throws once the accounts are closed.
+  func opened() throws(KithError) -> KeyValueStore {
+    _ = try account.opened()
+    return store
   }
 }
 
@@ -18,27 +27,30 @@ private func store(_ store: Pointer) throws(KithError) -> KeyValueStore {
   try Argument.object(store, "store", Store.self).store
 }
 
-private func optionalKey(_ key: Text) throws(KithError) -> String? {
-  try key == nil ? nil : Argument.key(key)
+private func opened(_ store: Pointer) throws(KithError) -> KeyValueStore {
+  try Argument.object(store, "store", Store.self).opened()
 }
 
 /// Writes a key.
 private func write(
-  _ pointer: Pointer, _ key: Text, _ error: ErrorOut, _ value: () throws -> PropertyListValue?
+  _ pointer: Pointer, _ key: Text, _ length: Int, _ error: ErrorOut,
+  _ value: () throws -> PropertyListValue?
 ) -> Bool {
-  succeeds(error) { try store(pointer).set(try value(), forKey: Argument.key(key)) }
+  succeeds(error) { try opened(pointer).set(try value(), forKey: Argument.key(key, length)) }
 }
 
 private func shown(_ pointer: Pointer, _ key: Text) -> PropertyListValue? {
-  guard let key = try? Argument.key(key) else { return nil }
+  guard let key = try? Argument.key(key, Argument.terminated) else { return nil }
   return try? store(pointer).value(forKey: key)
 }
 
 // MARK: - Reading
 
 @c @implementation
-public func kith_store_get(_ pointer: Pointer, _ key: Text, _ error: ErrorOut) -> Pointer {
-  newValue(error) { try store(pointer).value(forKey: Argument.key(key)) }
+public func kith_store_get(
+  _ pointer: Pointer, _ key: Text, _ length: Int, _ error: ErrorOut
+) -> Pointer {
+  newValue(error) { try store(pointer).value(forKey: Argument.key(key, length)) }
 }
 
 @c @implementation
@@ -63,10 +75,10 @@ public func kith_store_keys(_ pointer: Pointer, _ error: ErrorOut) -> Pointer {
 
 @c @implementation
 public func kith_store_snapshot(
-  _ pointer: Pointer, _ prefix: Text, _ error: ErrorOut
+  _ pointer: Pointer, _ prefix: Text, _ length: Int, _ error: ErrorOut
 ) -> Pointer {
   new(error) {
-    let prefix = try optionalKey(prefix) ?? ""
+    let prefix = try Argument.prefix(prefix, length)
     return HeldValue(try store(pointer).snapshot.values(prefix: prefix))
   }
 }
@@ -75,52 +87,53 @@ public func kith_store_snapshot(
 
 @c @implementation
 public func kith_store_set(
-  _ store: Pointer, _ key: Text, _ value: Pointer, _ error: ErrorOut
+  _ store: Pointer, _ key: Text, _ length: Int, _ value: Pointer, _ error: ErrorOut
 ) -> Bool {
-  write(store, key, error) { try Argument.value(value) }
+  write(store, key, length, error) { try Argument.value(value) }
 }
 
 @c @implementation
 public func kith_store_set_bool(
   _ store: Pointer, _ key: Text, _ value: Bool, _ error: ErrorOut
 ) -> Bool {
-  write(store, key, error) { .bool(value) }
+  write(store, key, Argument.terminated, error) { .bool(value) }
 }
 
 @c @implementation
 public func kith_store_set_integer(
   _ store: Pointer, _ key: Text, _ value: Int64, _ error: ErrorOut
 ) -> Bool {
-  write(store, key, error) { .integer(value) }
+  write(store, key, Argument.terminated, error) { .integer(value) }
 }
 
 @c @implementation
 public func kith_store_set_double(
   _ store: Pointer, _ key: Text, _ value: Double, _ error: ErrorOut
 ) -> Bool {
-  write(store, key, error) { .double(value) }
+  write(store, key, Argument.terminated, error) { .double(value) }
 }
 
 @c @implementation
 public func kith_store_set_string(
   _ store: Pointer, _ key: Text, _ text: Text, _ error: ErrorOut
 ) -> Bool {
-  write(store, key, error) { .string(try Argument.text(text, "text")) }
+  write(store, key, Argument.terminated, error) { .string(try Argument.text(text, "text")) }
 }
 
 @c @implementation
 public func kith_store_set_each(
-  _ pointer: Pointer, _ count: Int, _ keys: Texts, _ values: UnsafePointer<Pointer>?,
-  _ error: ErrorOut
+  _ pointer: Pointer, _ count: Int, _ keys: Texts, _ lengths: UnsafePointer<Int>?,
+  _ values: UnsafePointer<Pointer>?, _ error: ErrorOut
 ) -> Bool {
   succeeds(error) {
-    let store = try store(pointer)
+    let store = try opened(pointer)
+    guard count >= 0 else { throw KithError.invalid("The argument count is too large.") }
     var transactions: [[KithCore.Operation]] = []
     if count > 0 {
       guard let keys, let values else { throw KithError.invalid("The keys or values are NULL.") }
       for index in 0..<count {
-        let write = (try Argument.key(keys[index]), try Argument.value(values[index]))
-        transactions.append(try .encoding([write]))
+        let key = try Argument.key(keys[index], lengths?[index] ?? Argument.terminated)
+        transactions.append(try .encoding([(key, try Argument.value(values[index]))]))
       }
     }
     let refusals = store.write(each: transactions)
@@ -129,27 +142,29 @@ public func kith_store_set_each(
 }
 
 @c @implementation
-public func kith_store_remove(_ pointer: Pointer, _ key: Text, _ error: ErrorOut) -> Bool {
-  write(pointer, key, error) { nil }
+public func kith_store_remove(
+  _ pointer: Pointer, _ key: Text, _ length: Int, _ error: ErrorOut
+) -> Bool {
+  write(pointer, key, length, error) { nil }
 }
 
 @c @implementation
 public func kith_store_flush(_ pointer: Pointer, _ error: ErrorOut) -> Bool {
-  succeeds(error) { try store(pointer).flush() }
+  succeeds(error) { try opened(pointer).flush() }
 }
 
 // MARK: - Asking the node
 
 @c @implementation
 public func kith_store_usage(_ pointer: Pointer, _ error: ErrorOut) -> Pointer {
-  newValue(error) { try PropertyListValue(encoding: store(pointer).usage) }
+  newValue(error) { try PropertyListValue(encoding: opened(pointer).usage) }
 }
 
 @c @implementation
 public func kith_store_hidden_entries(_ pointer: Pointer, _ error: ErrorOut) -> Pointer {
   newValue(error) {
     .array(
-      try store(pointer).hiddenEntries.map { entry in
+      try opened(pointer).hiddenEntries.map { entry in
         .members([
           "bytes": .number(entry.bytes), "device": .string(entry.device.hex),
           "key": .string(entry.key.text), "value": entry.value, "written": .date(entry.written),
@@ -174,7 +189,7 @@ extension [Refusal] {
 
 @c @implementation
 public func kith_store_refusals(_ pointer: Pointer, _ error: ErrorOut) -> Pointer {
-  newValue(error) { try store(pointer).refusals.document }
+  newValue(error) { try opened(pointer).refusals.document }
 }
 
 @c @implementation
@@ -182,7 +197,7 @@ public func kith_store_take_refusals(
   _ pointer: Pointer, _ number: UInt64, _ error: ErrorOut
 ) -> Pointer {
   newValue(error) {
-    try store(pointer).takeRefusals(through: number == 0 ? nil : number).document
+    try opened(pointer).takeRefusals(through: number == 0 ? nil : number).document
   }
 }
 
@@ -197,20 +212,22 @@ extension PastValue {
 
 @c @implementation
 public func kith_store_history(
-  _ pointer: Pointer, _ key: Text, _ limit: Int, _ error: ErrorOut
+  _ pointer: Pointer, _ key: Text, _ length: Int, _ limit: Int, _ error: ErrorOut
 ) -> Pointer {
   newValue(error) {
-    let values = try store(pointer).history(of: optionalKey(key), limit: limit > 0 ? limit : .max)
+    let store = try opened(pointer)
+    let key = try key == nil ? nil : Argument.key(key, length)
+    let values = try store.history(of: key, limit: limit > 0 ? limit : .max)
     return .array(values.map(\.document))
   }
 }
 
 @c @implementation
 public func kith_store_undo(
-  _ pointer: Pointer, _ key: Text, _ number: UInt64, _ error: ErrorOut
+  _ pointer: Pointer, _ key: Text, _ length: Int, _ number: UInt64, _ error: ErrorOut
 ) -> Pointer {
   newValue(error) {
-    let (store, key) = (try store(pointer), try Argument.key(key))
+    let (store, key) = (try opened(pointer), try Argument.key(key, length))
     return try CallingThread.run { () async throws(KithError) in
       try await store.undo(key, to: number == 0 ? nil : number)
     }?.document
@@ -222,7 +239,7 @@ public func kith_store_undo_transaction(
   _ pointer: Pointer, _ number: UInt64, _ error: ErrorOut
 ) -> Pointer {
   newValue(error) {
-    let store = try store(pointer)
+    let store = try opened(pointer)
     let past = try CallingThread.run { () async throws(KithError) in
       try await store.undo(transaction: number)
     }
@@ -241,7 +258,7 @@ extension SyncReport {
 
 @c @implementation
 public func kith_store_sync_report(_ pointer: Pointer, _ error: ErrorOut) -> Pointer {
-  newValue(error) { try store(pointer).syncReport.document }
+  newValue(error) { try opened(pointer).syncReport.document }
 }
 
 @c @implementation
@@ -249,9 +266,10 @@ public func kith_store_wait_until_synced(
   _ pointer: Pointer, _ milliseconds: CInt, _ devices: CUnsignedInt, _ error: ErrorOut
 ) -> Pointer {
   new(error) {
-    let store = try store(pointer)
+    let held = try Argument.object(pointer, "store", Store.self)
+    let store = held.store
     let timeout: Duration = milliseconds < 0 ? .seconds(1 << 28) : .milliseconds(Int(milliseconds))
-    return try Work { _ in
+    return try held.account.begin { _, _ in
       try await store.waitUntilSynced(
         timeout: timeout, devices: devices == 0 ? nil : Int(devices)
       ).document

@@ -10,14 +10,14 @@ internal import Synchronization
 // Unchecked: a transaction's notes of its reads are an object without a lock; `lock` guards it.
 final class Transaction: Handled, @unchecked Sendable {
   private let lock = Mutex(())
-  private let store: KeyValueStore?
+  private let store: Store?
   /// Nil: it is over.
   private var transaction: KeyValueStore.Transaction?
 
   /// One that the program commits.
-  init(of store: KeyValueStore) {
+  init(of store: Store) throws(KithError) {
     self.store = store
-    transaction = store.begin()
+    transaction = try store.opened().begin()
   }
 
   /// One that is lent to a body.
@@ -56,7 +56,7 @@ final class Transaction: Handled, @unchecked Sendable {
       guard let transaction = self.take() else {
         throw .invalid("The transaction is over. Begin a new one.")
       }
-      return try await store.commit(transaction)
+      return try await store.opened().commit(transaction)
     }
     guard isWritten else {
       throw KithError(
@@ -66,13 +66,20 @@ final class Transaction: Handled, @unchecked Sendable {
   }
 }
 
+/// The bodies of `kith_store_commit()`.
+private enum Body {
+  /// Whether this thread calls one. A commit within it might wait for ever for its turn to try again,
+  /// which the outer one has.
+  @TaskLocal static var isCalled = false
+}
+
 private func transaction(_ pointer: Pointer) throws(KithError) -> Transaction {
   try Argument.object(pointer, "transaction")
 }
 
 @c @implementation
 public func kith_store_begin(_ store: Pointer, _ error: ErrorOut) -> Pointer {
-  new(error) { Transaction(of: try Argument.object(store, "store", Store.self).store) }
+  new(error) { try Transaction(of: Argument.object(store, "store")) }
 }
 
 @c @implementation
@@ -86,7 +93,12 @@ public func kith_store_commit(
   _ context: UnsafeMutableRawPointer?, _ error: ErrorOut
 ) -> Bool {
   succeeds(error) {
-    let store = try Argument.object(store, "store", Store.self).store
+    guard !Body.isCalled else {
+      throw KithError.invalid(
+        "A transaction's body called kith_store_commit(), which might wait for ever. Commit after it, or "
+          + "call kith_store_begin().")
+    }
+    let store = try Argument.object(store, "store", Store.self).opened()
     guard let body else { throw KithError.invalid("The argument body is NULL.") }
     // It is used on this thread alone.
     nonisolated(unsafe) let context = context
@@ -94,7 +106,7 @@ public func kith_store_commit(
       try await store.commit { (transaction) throws(KithError) in
         let lent = Transaction(lending: transaction)
         guard let handle = Registry.shared.add(lent, isBorrowed: true) else { throw .noHandlesLeft }
-        let isWanted = body(handle.pointer, context)
+        let isWanted = Body.$isCalled.withValue(true) { body(handle.pointer, context) }
         _ = Registry.shared.remove(handle, isOwner: true)
         guard isWanted, let used = lent.take() else {
           throw KithError(.cancelled, "The transaction's body returned false; nothing was written.")
@@ -106,29 +118,31 @@ public func kith_store_commit(
 }
 
 @c @implementation
-public func kith_transaction_get(_ pointer: Pointer, _ key: Text, _ error: ErrorOut) -> Pointer {
+public func kith_transaction_get(
+  _ pointer: Pointer, _ key: Text, _ length: Int, _ error: ErrorOut
+) -> Pointer {
   newValue(error) {
-    let key = try Argument.key(key)
+    let key = try Argument.key(key, length)
     return try transaction(pointer).use { $0.value(forKey: key) }
   }
 }
 
 @c @implementation
 public func kith_transaction_snapshot(
-  _ pointer: Pointer, _ prefix: Text, _ error: ErrorOut
+  _ pointer: Pointer, _ prefix: Text, _ length: Int, _ error: ErrorOut
 ) -> Pointer {
   new(error) {
-    let prefix = try prefix == nil ? "" : Argument.key(prefix)
+    let prefix = try Argument.prefix(prefix, length)
     return HeldValue(try transaction(pointer).use { $0.values(prefix: prefix) })
   }
 }
 
 @c @implementation
 public func kith_transaction_expect(
-  _ pointer: Pointer, _ key: Text, _ value: Pointer, _ error: ErrorOut
+  _ pointer: Pointer, _ key: Text, _ length: Int, _ value: Pointer, _ error: ErrorOut
 ) -> Bool {
   succeeds(error) {
-    let (key, value) = (try Argument.key(key), try Argument.value(value))
+    let (key, value) = (try Argument.key(key, length), try Argument.value(value))
     try transaction(pointer).use { transaction throws(KithError) in
       try transaction.expect(value, forKey: key)
     }
@@ -137,10 +151,10 @@ public func kith_transaction_expect(
 
 @c @implementation
 public func kith_transaction_set(
-  _ pointer: Pointer, _ key: Text, _ value: Pointer, _ error: ErrorOut
+  _ pointer: Pointer, _ key: Text, _ length: Int, _ value: Pointer, _ error: ErrorOut
 ) -> Bool {
   succeeds(error) {
-    let (key, value) = (try Argument.key(key), try Argument.value(value))
+    let (key, value) = (try Argument.key(key, length), try Argument.value(value))
     try transaction(pointer).use { transaction in
       if let value {
         transaction.set(value, forKey: key)

@@ -9,6 +9,8 @@ internal import Synchronization
 /// A `kith_task`: work that goes on beside the program, and tells of itself by events.
 final class Work: Handled {
   static let eventLimit = 64
+  /// How long a call waits for work to begin.
+  private static let longestBeginningSeconds = 10.0
 
   private struct State {
     var events: [(value: PropertyListValue, isQuestion: Bool)] = []
@@ -23,6 +25,8 @@ final class Work: Handled {
   private let state = Mutex(State())
   private let descriptor: Descriptor
   private let ending = DispatchGroup()
+  /// Signalled when it has begun what lasts, and when it is done.
+  private let beginning = DispatchSemaphore(value: 0)
 
   /// Begins the work.
   init(
@@ -53,9 +57,13 @@ final class Work: Handled {
       descriptor.set(true)
     }
     ending.leave()
+    beginning.signal()
   }
 
   // MARK: For the work
+
+  /// It has begun what lasts.
+  func noteBegun() { beginning.signal() }
 
   /// Adds an event. If it `replaces`, those that wait go.
   func tell(_ event: PropertyListValue, replaces: Bool = false) {
@@ -125,6 +133,12 @@ final class Work: Handled {
   func cancel() {
     state.withLock { $0.task }?.cancel()
     leaveUnattended()
+  }
+
+  /// Blocks until it has begun what lasts, or for the longest time; throws if it has failed by then.
+  func waitUntilBegun() throws(KithError) {
+    _ = beginning.wait(timeout: .now() + Self.longestBeginningSeconds)
+    if isDone { _ = try result() }
   }
 
   /// Blocks until the work is done.

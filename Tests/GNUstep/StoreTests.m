@@ -195,9 +195,15 @@ testRefusedWrites(void)
     }
   [store setString: large forKey: @"large"];
   CHECK([[store stringForKey: @"large"] isEqual: @"old"]);
-  // Neither does a key end at its zero byte when it is read.
+  // A key does not end at its zero byte.
   [store setString: @"other" forKey: @"a"];
   CHECK([store objectForKey: [keys lastObject]] == nil);
+  [store setString: @"zero" forKey: [keys lastObject]];
+  CHECK([[store stringForKey: [keys lastObject]] isEqual: @"zero"]);
+  CHECK([[[store dictionaryRepresentation] objectForKey: [keys lastObject]] isEqual: @"zero"]);
+  [store removeObjectForKey: [keys lastObject]];
+  CHECK([store objectForKey: [keys lastObject]] == nil);
+  CHECK([[store stringForKey: @"a"] isEqual: @"other"]);
   CHECK([observer waitFor: 1]);
   info = [[observer->notifications lastObject] userInfo];
   CHECK([[observer->notifications lastObject] object] == store);

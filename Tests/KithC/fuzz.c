@@ -55,8 +55,9 @@ static const char *const texts[] = {
 static const char *text(void) {
   return chance(4) ? NULL : texts[below(sizeof texts / sizeof *texts)];
 }
+// At most with the zero byte at the end.
 static size_t length_of(const char *text) {
-  return chance(60) || !text ? KITH_TERMINATED : below((unsigned)strlen(text) + 1);
+  return chance(60) || !text ? KITH_TERMINATED : below((unsigned)strlen(text) + 2);
 }
 static kith_error *last;
 static kith_error **place(void) { return chance(20) ? NULL : (keep(last), last = NULL, &last); }
@@ -65,13 +66,15 @@ static bool body(kith_transaction *transaction, void *context) {
   unsigned calls = below(6);
   (void)context;
   while (calls--) {
-    switch (below(6)) {
-    case 0: keep(kith_transaction_get(transaction, text(), NULL)); break;
-    case 1: (void)kith_transaction_set(transaction, text(), any(), NULL); break;
-    case 2: (void)kith_transaction_expect(transaction, text(), any(), NULL); break;
-    case 3: keep(kith_transaction_snapshot(transaction, text(), NULL)); break;
+    const char *key = text();
+    switch (below(7)) {
+    case 0: keep(kith_transaction_get(transaction, key, length_of(key), NULL)); break;
+    case 1: (void)kith_transaction_set(transaction, key, length_of(key), any(), NULL); break;
+    case 2: (void)kith_transaction_expect(transaction, key, length_of(key), any(), NULL); break;
+    case 3: keep(kith_transaction_snapshot(transaction, key, length_of(key), NULL)); break;
     case 4: (void)kith_free(transaction); break;
     case 5: (void)kith_transaction_commit(transaction, place()); break;
+    case 6: (void)kith_store_commit(any(), body, NULL, place()); break;
     }
   }
   keep(transaction);
@@ -84,7 +87,8 @@ static kith_accounts *open_accounts(void) {
   static unsigned made;
   snprintf(path, sizeof path, "%s/%u", directory, chance(2) ? below(made + 1) : made++);
   kith_options options = {.size = chance(95) ? sizeof options : below(200), .directory = path,
-                          .hosts = hosts, .port = KITH_ANY_PORT, .flags = below(8) | KITH_NO_DISCOVERY};
+                          .hosts = hosts, .port = KITH_ANY_PORT, 
+                          .flags = KITH_NO_DISCOVERY | (chance(95) ? below(2) * KITH_NO_HISTORY : below(64) & ~8u)};
   if (options.size > sizeof options) options.size = sizeof options;
   return keep(kith_accounts_open(&options, place()));
 }
@@ -95,7 +99,7 @@ static void step(void) {
   switch (below(64)) {
   case 0: case 1: case 2: (void)kith_free(any()); break;
   case 3: kith_error_code(any()), kith_error_name(any()), kith_error_message(any()); break;
-  case 4: kith_error_remedy(any()), kith_error_key(any()), kith_error_path(any()); break;
+  case 4: kith_error_remedy(any()), kith_error_key(any(), &length), kith_error_path(any()); break;
   case 5: kith_error_tries_left(any()), kith_version(); break;
   case 6: keep(kith_value_new_bool(chance(50))); break;
   case 7: keep(kith_value_new_integer((int64_t)draw())); break;
@@ -160,24 +164,28 @@ static void step(void) {
              if (chance(50)) kith_task_cancel(task);
              break; }
   case 47: { void *task = any(); kith_task_cancel(task); keep(kith_task_finish(task, place())); break; }
-  case 48: case 49: keep(kith_store_get(any(), given, place())); break;
+  case 48: case 49: keep(kith_store_get(any(), given, length_of(given), place())); break;
   case 50: kith_store_get_bool(any(), given, true), kith_store_get_integer(any(), given, 1),
            kith_store_get_double(any(), given, 1); break;
-  case 51: keep(kith_store_keys(any(), place())), keep(kith_store_snapshot(any(), given, NULL)); break;
-  case 52: (void)kith_store_set(any(), given, any(), place()); break;
+  case 51: keep(kith_store_keys(any(), place())),
+           keep(kith_store_snapshot(any(), given, length_of(given), NULL)); break;
+  case 52: (void)kith_store_set(any(), given, length_of(given), any(), place()); break;
   case 53: { const char *keys[] = {given, text()};
+             const size_t lengths[] = {length_of(given), length_of(keys[1])};
              const kith_value *values[] = {any(), any()};
-             (void)kith_store_set_each(any(), below(3), chance(95) ? keys : NULL, values, place());
+             (void)kith_store_set_each(any(), below(3), chance(95) ? keys : NULL, chance(50) ? lengths : NULL,
+                                       values, place());
              break; }
   case 54: (void)kith_store_set_string(any(), given, text(), place()),
            (void)kith_store_set_bool(any(), text(), true, NULL); break;
   case 55: (void)kith_store_set_integer(any(), given, -1, place()),
-           (void)kith_store_set_double(any(), given, 0.5, NULL), (void)kith_store_remove(any(), text(), NULL); break;
+           (void)kith_store_set_double(any(), given, 0.5, NULL),
+           (void)kith_store_remove(any(), given, length_of(given), NULL); break;
   case 56: keep(kith_store_usage(any(), place())), keep(kith_store_hidden_entries(any(), NULL)),
            (void)kith_store_flush(any(), NULL); break;
   case 57: keep(kith_store_refusals(any(), place())), keep(kith_store_take_refusals(any(), below(3), NULL)); break;
-  case 58: keep(kith_store_history(any(), given, below(3), place())),
-           keep(kith_store_undo(any(), text(), below(3), NULL));
+  case 58: keep(kith_store_history(any(), given, length_of(given), below(3), place())),
+           keep(kith_store_undo(any(), given, length_of(given), below(3), NULL));
            keep(kith_store_undo_transaction(any(), below(3), NULL)); break;
   case 59: keep(kith_store_sync_report(any(), place())),
            keep(kith_store_wait_until_synced(any(), (int)below(20), below(3), NULL)); break;

@@ -34,7 +34,7 @@ int main(int count, char **arguments) {
   MEASURE("get an integer", 1000000, kith_store_get_integer(store, "n", 0));
   CHECK(kith_store_set_string(store, "theme", "dark", &error));
   MEASURE("get a string by a value", 300000, {
-    kith_value *value = kith_store_get(store, "theme", NULL);
+    kith_value *value = kith_store_get(store, KEY("theme"), NULL);
     if (!IS(kith_value_get_string(value, NULL), "dark")) abort();
     kith_free(value);
   });

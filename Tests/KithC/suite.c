@@ -152,9 +152,9 @@ static void test_json_and_plists(void) {
 // Runs on several threads at once.
 static bool increment(kith_transaction *transaction, void *context) {
   kith_error *error = NULL;
-  kith_value *old = kith_transaction_get(transaction, "n", NULL);
+  kith_value *old = kith_transaction_get(transaction, KEY("n"), NULL);
   kith_value *new = kith_value_new_integer(kith_value_get_integer(old, 0) + 1);
-  bool is_set = kith_transaction_set(transaction, "n", new, &error);
+  bool is_set = kith_transaction_set(transaction, KEY("n"), new, &error);
   CHECK(is_set && !kith_free(transaction));
   FAILS(KITH_INVALID_ARGUMENT, kith_transaction_commit(transaction, &error));
   *(kith_transaction **)context = transaction;
@@ -164,17 +164,31 @@ static bool increment(kith_transaction *transaction, void *context) {
 
 static bool decline(kith_transaction *transaction, void *context) {
   (void)context;
-  return kith_transaction_set(transaction, "theme", NULL, NULL) && false;
+  return kith_transaction_set(transaction, KEY("theme"), NULL, NULL) && false;
 }
 
 // Writes the key that it has read, so that it must run again.
 static bool interfere(kith_transaction *transaction, void *context) {
   kith_store *store = ((void **)context)[0];
   int *runs = ((void **)context)[1];
-  kith_value *shown = kith_transaction_get(transaction, "race", NULL);
+  kith_value *shown = kith_transaction_get(transaction, KEY("race"), NULL);
   if ((*runs)++ < 3) kith_store_set_integer(store, "race", *runs, NULL);
-  bool is_set = kith_transaction_set(transaction, "seen", shown, NULL);
+  bool is_set = kith_transaction_set(transaction, KEY("seen"), shown, NULL);
   kith_free(shown);
+  return is_set;
+}
+
+// A commit within a body waited for its turn for ever, if both had to run again.
+static bool nest(kith_transaction *transaction, void *store) {
+  kith_error *error = NULL;
+  kith_transaction *lent = NULL;
+  FAILS(KITH_INVALID_ARGUMENT, kith_store_commit(store, increment, &lent, &error));
+  CHECK(!lent);
+  kith_transaction *own = kith_store_begin(store, &error);
+  kith_value *one = kith_value_new_integer(1);
+  CHECK(own && kith_transaction_set(own, KEY("own"), one, &error) && kith_transaction_commit(own, &error));
+  bool is_set = kith_transaction_set(transaction, KEY("nest"), one, &error);
+  kith_free(own), kith_free(one);
   return is_set;
 }
 
@@ -183,9 +197,11 @@ static void test_transactions(kith_store *store) {
   CHECK(kith_store_commit(store, increment, &lent, &error));
   CHECK(kith_store_commit(store, increment, &lent, &error));
   CHECK(kith_store_get_integer(store, "n", 0) == 2);
-  FAILS(KITH_INVALID_ARGUMENT, kith_transaction_set(lent, "n", NULL, &error));
+  FAILS(KITH_INVALID_ARGUMENT, kith_transaction_set(lent, KEY("n"), NULL, &error));
   FAILS(KITH_CANCELLED, kith_store_commit(store, decline, NULL, &error));
   FAILS(KITH_INVALID_ARGUMENT, kith_store_commit(store, NULL, NULL, &error));
+  CHECK(kith_store_commit(store, nest, store, &error) && kith_store_get_integer(store, "n", 0) == 2);
+  CHECK(kith_store_get_integer(store, "own", 0) == 1 && kith_store_get_integer(store, "nest", 0) == 1);
   int runs = 0;
   void *context[] = {store, &runs};
   CHECK(kith_store_commit(store, interfere, context, &error) && runs == 4);
@@ -194,26 +210,84 @@ static void test_transactions(kith_store *store) {
   // One of the program's own: it sees its writes, and conflicts with those of others.
   kith_value *one = kith_value_new_integer(1);
   kith_transaction *transaction = kith_store_begin(store, &error);
-  CHECK(transaction && kith_transaction_set(transaction, "tab.1", one, &error));
-  kith_value *tabs = kith_transaction_snapshot(transaction, "tab.", &error);
+  CHECK(transaction && kith_transaction_set(transaction, KEY("tab.1"), one, &error));
+  kith_value *tabs = kith_transaction_snapshot(transaction, KEY("tab."), &error);
   CHECK(IS(kith_value_json(tabs, NULL), "{\"tab.1\":1}"));
   kith_free(tabs);
-  CHECK(kith_store_set(store, "tab.2", one, &error));
+  CHECK(kith_store_set(store, KEY("tab.2"), one, &error));
   FAILS(KITH_CONFLICT, kith_transaction_commit(transaction, &error));
   FAILS(KITH_INVALID_ARGUMENT, kith_transaction_commit(transaction, &error));
-  FAILS(KITH_INVALID_ARGUMENT, kith_transaction_get(transaction, "n", &error));
+  FAILS(KITH_INVALID_ARGUMENT, kith_transaction_get(transaction, KEY("n"), &error));
   CHECK(kith_free(transaction) && !kith_store_get_integer(store, "tab.1", 0));
 
   transaction = kith_store_begin(store, &error);
-  CHECK(kith_transaction_expect(transaction, "tab.2", one, &error));
-  CHECK(kith_transaction_expect(transaction, "tab.1", NULL, &error));
-  FAILS(KITH_UNEXPECTED_VALUE, kith_transaction_expect(transaction, "tab.1", one, &error));
-  CHECK(kith_transaction_set(transaction, "tab.2", NULL, &error));
-  CHECK(!kith_transaction_get(transaction, "tab.2", &error) && !error);
-  FAILS(KITH_INVALID_KEY, kith_transaction_set(transaction, "\xff", one, &error));
+  CHECK(kith_transaction_expect(transaction, KEY("tab.2"), one, &error));
+  CHECK(kith_transaction_expect(transaction, KEY("tab.1"), NULL, &error));
+  FAILS(KITH_UNEXPECTED_VALUE, kith_transaction_expect(transaction, KEY("tab.1"), one, &error));
+  CHECK(kith_transaction_set(transaction, KEY("tab.2"), NULL, &error));
+  CHECK(!kith_transaction_get(transaction, KEY("tab.2"), &error) && !error);
+  FAILS(KITH_INVALID_KEY, kith_transaction_set(transaction, KEY("\xff"), one, &error));
   CHECK(kith_transaction_commit(transaction, &error));
-  CHECK(!kith_store_get(store, "tab.2", &error) && !error);
+  CHECK(!kith_store_get(store, KEY("tab.2"), &error) && !error);
   kith_free(transaction), kith_free(one);
+}
+
+// Only its length tells such a key from what stands before the zero byte.
+static void test_keys_with_zero_bytes(kith_store *store) {
+  static const char key[] = "zero\0key";
+  const size_t size = sizeof key - 1;
+  size_t length = 0;
+  kith_value *one = kith_value_new_integer(1), *two = kith_value_new_integer(2);
+  CHECK(kith_store_set_integer(store, "zero", 7, &error) && kith_store_set(store, key, size, one, &error));
+  kith_value *shown = kith_store_get(store, key, size, &error);
+  CHECK(kith_value_equal(shown, one) && kith_store_get_integer(store, key, 0) == 7);
+  kith_free(shown);
+  shown = kith_store_snapshot(store, key, 5, &error);
+  CHECK(kith_value_count(shown) == 1 && kith_value_equal(kith_value_at(shown, 0), one));
+  CHECK(memcmp(kith_value_name_at(shown, 0, &length), key, size + 1) == 0 && length == size);
+  kith_free(shown);
+
+  CHECK(kith_store_set(store, key, size, two, &error));
+  kith_value *history = kith_store_history(store, key, size, 1, &error);
+  CHECK(kith_value_equal(kith_value_member(kith_value_at(history, 0), "value"), one));
+  kith_free(history);
+  kith_value *past = kith_store_undo(store, key, size, 0, &error);
+  CHECK(past && memcmp(kith_value_get_string(kith_value_member(past, "key"), &length), key, size + 1) == 0);
+  kith_free(past);
+
+  kith_transaction *transaction = kith_store_begin(store, &error);
+  shown = kith_transaction_get(transaction, key, size, &error);
+  CHECK(kith_value_equal(shown, one) && kith_transaction_expect(transaction, key, size, one, &error));
+  kith_free(shown);
+  CHECK(kith_transaction_set(transaction, key, size, NULL, &error));
+  shown = kith_transaction_snapshot(transaction, key, 5, &error);
+  CHECK(kith_value_count(shown) == 0 && kith_transaction_commit(transaction, &error));
+  kith_free(shown), kith_free(transaction);
+  CHECK(!kith_store_get(store, key, size, &error) && !error);
+
+  const char *keys[] = {key, key};
+  const size_t lengths[] = {size, KITH_TERMINATED};
+  const kith_value *values[] = {one, two};
+  CHECK(kith_store_set_each(store, 2, keys, lengths, values, &error));
+  shown = kith_store_snapshot(store, KEY("zero"), &error);
+  CHECK(kith_value_count(shown) == 2 && kith_value_equal(kith_value_member(shown, "zero"), two));
+  CHECK(kith_value_equal(kith_value_at(shown, 1), one));
+  kith_free(shown);
+  CHECK(kith_store_remove(store, key, size, &error) && kith_store_get_integer(store, "zero", 0) == 2);
+  shown = kith_store_snapshot(store, KEY("zero"), &error);
+  CHECK(kith_value_count(shown) == 1);
+
+  char long_key[65] = "a";
+  memset(long_key + 2, 'k', sizeof long_key - 2);
+  CHECK(!kith_store_set(store, long_key, sizeof long_key, one, &error));
+  CHECK(kith_error_code(error) == KITH_INVALID_KEY);
+  CHECK(memcmp(kith_error_key(error, &length), long_key, sizeof long_key) == 0 && length == sizeof long_key);
+  kith_free(error), error = NULL;
+  FAILS(KITH_INVALID_ARGUMENT, kith_store_get(store, NULL, 1, &error));
+  FAILS(KITH_INVALID_ARGUMENT, kith_store_get(store, KEY(NULL), &error));
+  FAILS(KITH_INVALID_KEY, kith_store_get(store, "\xff", 1, &error));
+  FAILS(KITH_INVALID_KEY, kith_store_snapshot(store, "\xff", 1, &error));
+  kith_free(shown), kith_free(one), kith_free(two);
 }
 
 static void test_changes(kith_store *store) {
@@ -255,24 +329,24 @@ static void test_changes(kith_store *store) {
 static void test_history_and_quota(kith_store *store) {
   CHECK(kith_store_set_string(store, "word", "one", &error));
   CHECK(kith_store_set_string(store, "word", "two", &error));
-  kith_value *history = kith_store_history(store, "word", 1, &error);
+  kith_value *history = kith_store_history(store, KEY("word"), 1, &error);
   CHECK(IS(kith_value_get_string(kith_value_member(kith_value_at(history, 0), "value"), NULL), "one"));
   kith_free(history);
-  kith_value *past = kith_store_undo(store, "word", 0, &error);
+  kith_value *past = kith_store_undo(store, KEY("word"), 0, &error);
   CHECK(past && IS(kith_value_get_string(kith_value_member(past, "key"), NULL), "word"));
   kith_free(past);
-  kith_value *word = kith_store_get(store, "word", &error);
+  kith_value *word = kith_store_get(store, KEY("word"), &error);
   CHECK(IS(kith_value_get_string(word, NULL), "one"));
   kith_free(word);
-  CHECK(!kith_store_undo(store, "never", 0, &error) && !error);
-  history = kith_store_history(store, "word", 1, &error);
+  CHECK(!kith_store_undo(store, KEY("never"), 0, &error) && !error);
+  history = kith_store_history(store, KEY("word"), 1, &error);
   uint64_t number =
       (uint64_t)kith_value_get_integer(kith_value_member(kith_value_at(history, 0), "transaction"), 0);
   kith_free(history);
   past = kith_store_undo_transaction(store, number, &error);
   CHECK(kith_value_count(past) == 1);
   kith_free(past);
-  word = kith_store_get(store, "word", &error);
+  word = kith_store_get(store, KEY("word"), &error);
   CHECK(IS(kith_value_get_string(word, NULL), "two"));
   kith_free(word);
   past = kith_store_undo_transaction(store, 999, &error);
@@ -284,7 +358,8 @@ static void test_history_and_quota(kith_store *store) {
   FAILS(KITH_VALUE_TOO_LARGE, kith_store_set_string(store, "large", text, &error));
   free(text);
   CHECK(!kith_store_set_integer(store, "a key of sixty-five bytes, which is one byte more than there may be", 1, &error));
-  CHECK(kith_error_code(error) == KITH_INVALID_KEY && kith_error_key(error));
+  size_t length = 0;
+  CHECK(kith_error_code(error) == KITH_INVALID_KEY && kith_error_key(error, &length) && length == 67);
   CHECK(IS(kith_error_name(error), "invalidKey") && IS(kith_error_remedy(error), "Shorten it."));
   CHECK(kith_error_tries_left(error) == -1 && !kith_error_path(error));
   kith_free(error), error = NULL;
@@ -306,9 +381,9 @@ static void test_bad_arguments(kith_store *store) {
   FAILS(KITH_INVALID_ARGUMENT, kith_store_set_string(store, "key", "\xff", &error));
   FAILS(KITH_INVALID_KEY, kith_store_set_string(store, "\xff", "text", &error));
   FAILS(KITH_INVALID_KEY, kith_store_set_string(store, "", "text", &error));
-  FAILS(KITH_INVALID_ARGUMENT, kith_store_set(store, "key", (kith_value *)store, &error));
-  FAILS(KITH_INVALID_ARGUMENT, kith_store_get((kith_store *)(uintptr_t)0x123456789, "key", &error));
-  FAILS(KITH_INVALID_ARGUMENT, kith_store_get((kith_store *)&store, "key", &error));
+  FAILS(KITH_INVALID_ARGUMENT, kith_store_set(store, KEY("key"), (kith_value *)store, &error));
+  FAILS(KITH_INVALID_ARGUMENT, kith_store_get((kith_store *)(uintptr_t)0x123456789, KEY("key"), &error));
+  FAILS(KITH_INVALID_ARGUMENT, kith_store_get((kith_store *)&store, KEY("key"), &error));
   CHECK(kith_store_get_integer(NULL, "key", 5) == 5 && kith_store_get_bool(store, "\xff", true));
   CHECK(!kith_store_set_string(store, "\xff", "text", NULL));
   kith_options options = {.size = sizeof options - 1};
@@ -317,6 +392,11 @@ static void test_bad_arguments(kith_store *store) {
   FAILS(KITH_INVALID_ARGUMENT, kith_accounts_open(&options, &error));
   options.port = 0, options.directory = "\xff";
   FAILS(KITH_INVALID_ARGUMENT, kith_accounts_open(&options, &error));
+  options.directory = below("never"), options.flags = 1 << 4;
+  FAILS(KITH_INVALID_ARGUMENT, kith_accounts_open(&options, &error));
+  options.flags = KITH_KEEP_HISTORY | KITH_NO_HISTORY;
+  FAILS(KITH_INVALID_ARGUMENT, kith_accounts_open(&options, &error));
+  FAILS(KITH_INVALID_ARGUMENT, kith_store_changes(store, 1 << 1, &error));
   // A struct of a later header is taken if nothing unknown is asked.
   struct { kith_options known; void *later; } later = {{.size = sizeof later}, &later};
   FAILS(KITH_INVALID_ARGUMENT, kith_accounts_open(&later.known, &error));
@@ -332,7 +412,7 @@ static void *write_much(void *store) {
     kith_transaction *lent;
     kith_store_set_integer(store, "busy", i, NULL);
     kith_store_commit(store, increment, &lent, NULL);
-    kith_free(kith_store_snapshot(store, NULL, NULL));
+    kith_free(kith_store_snapshot(store, NULL, 0, NULL));
   }
   return NULL;
 }
@@ -343,6 +423,55 @@ static void test_threads(kith_store *store) {
   for (int i = 0; i < 4; i++) CHECK(pthread_create(&threads[i], NULL, write_much, store) == 0);
   for (int i = 0; i < 4; i++) CHECK(pthread_join(threads[i], NULL) == 0);
   CHECK(kith_store_get_integer(store, "n", 0) == before + 160);
+}
+
+// All but reading fails.
+static void test_closed(kith_accounts *accounts, kith_store *store, kith_transaction *begun) {
+  kith_transaction *lent = NULL;
+  kith_value *one = kith_value_new_integer(1);
+  FAILS(KITH_CLOSED, kith_store_set(store, KEY("theme"), one, &error));
+  FAILS(KITH_CLOSED, kith_store_set_bool(store, "theme", true, &error));
+  FAILS(KITH_CLOSED, kith_store_set_integer(store, "theme", 1, &error));
+  FAILS(KITH_CLOSED, kith_store_set_double(store, "theme", 1, &error));
+  FAILS(KITH_CLOSED, kith_store_set_string(store, "theme", "light", &error));
+  FAILS(KITH_CLOSED, kith_store_set_each(store, 0, NULL, NULL, NULL, &error));
+  FAILS(KITH_CLOSED, kith_store_remove(store, KEY("theme"), &error));
+  FAILS(KITH_CLOSED, kith_store_flush(store, &error));
+  FAILS(KITH_CLOSED, kith_store_usage(store, &error));
+  FAILS(KITH_CLOSED, kith_store_hidden_entries(store, &error));
+  FAILS(KITH_CLOSED, kith_store_refusals(store, &error));
+  FAILS(KITH_CLOSED, kith_store_take_refusals(store, 0, &error));
+  FAILS(KITH_CLOSED, kith_store_history(store, NULL, 0, 0, &error));
+  FAILS(KITH_CLOSED, kith_store_undo(store, KEY("theme"), 0, &error));
+  FAILS(KITH_CLOSED, kith_store_undo_transaction(store, 999, &error));
+  FAILS(KITH_CLOSED, kith_store_sync_report(store, &error));
+  FAILS(KITH_CLOSED, kith_store_wait_until_synced(store, 0, 0, &error));
+  FAILS(KITH_CLOSED, kith_store_changes(store, 0, &error));
+  FAILS(KITH_CLOSED, kith_store_begin(store, &error));
+  FAILS(KITH_CLOSED, kith_store_commit(store, increment, &lent, &error));
+  FAILS(KITH_CLOSED, kith_accounts_run(accounts, &error));
+  FAILS(KITH_CLOSED, kith_accounts_store(accounts, "com.example.suite", NULL, &error));
+  FAILS(KITH_CLOSED, kith_accounts_signed_in(accounts, &error));
+  FAILS(KITH_CLOSED, kith_accounts_known(accounts, &error));
+  FAILS(KITH_CLOSED, kith_accounts_status(accounts, &error));
+  FAILS(KITH_CLOSED, kith_accounts_watch_status(accounts, &error));
+  FAILS(KITH_CLOSED, kith_accounts_create_account(accounts, "laptop", &error));
+  FAILS(KITH_CLOSED, kith_accounts_sign_in(accounts, "code", "laptop", NULL, &error));
+  FAILS(KITH_CLOSED, kith_accounts_sign_in_to(accounts, "account", &error));
+  FAILS(KITH_CLOSED, kith_accounts_sign_out(accounts, &error));
+  FAILS(KITH_CLOSED, kith_accounts_invite(accounts, NULL, &error));
+  CHECK(kith_accounts_close(accounts, &error));
+
+  kith_value *theme = kith_store_get(store, KEY("theme"), &error);
+  kith_value *keys = kith_store_keys(store, &error), *all = kith_store_snapshot(store, NULL, 0, &error);
+  CHECK(IS(kith_value_get_string(theme, NULL), "dark") && kith_value_count(keys) == kith_value_count(all));
+  kith_free(theme), kith_free(keys), kith_free(all);
+  theme = kith_transaction_get(begun, KEY("theme"), &error);
+  CHECK(theme && kith_transaction_expect(begun, KEY("theme"), theme, &error));
+  CHECK(kith_transaction_set(begun, KEY("theme"), one, &error));
+  FAILS(KITH_CLOSED, kith_transaction_commit(begun, &error));
+  FAILS(KITH_INVALID_ARGUMENT, kith_transaction_commit(begun, &error));
+  kith_free(theme), kith_free(one);
 }
 
 static void test_a_store(void) {
@@ -360,7 +489,7 @@ static void test_a_store(void) {
     CHECK(kith_store_set_bool(small, key, true, &error));
   }
   FAILS(KITH_QUOTA_EXCEEDED, kith_store_set_bool(small, "e", true, &error));
-  CHECK(kith_store_remove(small, "a", &error) && kith_store_set_double(small, "e", 0.5, &error));
+  CHECK(kith_store_remove(small, KEY("a"), &error) && kith_store_set_double(small, "e", 0.5, &error));
   kith_value *keys = kith_store_keys(small, &error);
   CHECK(IS(kith_value_json(keys, NULL), "[\"b\",\"c\",\"d\",\"e\"]"));
   kith_free(keys);
@@ -368,30 +497,32 @@ static void test_a_store(void) {
   kith_value *one = kith_value_new_integer(1);
   const char *names[] = {"b", "f", "c", "d"};
   const kith_value *values[] = {one, one, NULL, one};
-  FAILS(KITH_QUOTA_EXCEEDED, kith_store_set_each(small, 4, names, values, &error));
-  kith_value *left = kith_store_snapshot(small, NULL, &error);
+  FAILS(KITH_QUOTA_EXCEEDED, kith_store_set_each(small, 4, names, NULL, values, &error));
+  kith_value *left = kith_store_snapshot(small, NULL, 0, &error);
   CHECK(IS(kith_value_json(left, NULL), "{\"b\":1,\"d\":1,\"e\":0.5}"));
-  CHECK(kith_store_set_each(small, 0, NULL, NULL, &error));
-  FAILS(KITH_INVALID_ARGUMENT, kith_store_set_each(small, 1, NULL, NULL, &error));
+  CHECK(kith_store_set_each(small, 0, NULL, NULL, NULL, &error));
+  FAILS(KITH_INVALID_ARGUMENT, kith_store_set_each(small, 1, NULL, NULL, NULL, &error));
+  FAILS(KITH_INVALID_ARGUMENT, kith_store_set_each(small, (size_t)-1, names, NULL, values, &error));
   kith_free(left), kith_free(one), kith_free(small);
 
-  CHECK(!kith_store_get(store, "theme", &error) && !error);
+  CHECK(!kith_store_get(store, KEY("theme"), &error) && !error);
   CHECK(kith_store_set_string(store, "theme", "dark", &error));
-  kith_value *shown = kith_store_snapshot(store, "th", &error);
+  kith_value *shown = kith_store_snapshot(store, KEY("th"), &error);
   CHECK(IS(kith_value_json(shown, NULL), "{\"theme\":\"dark\"}"));
   // A snapshot is a dictionary like any other.
-  CHECK(kith_store_set(store, "copy", shown, &error));
+  CHECK(kith_store_set(store, KEY("copy"), shown, &error));
   kith_free(shown);
   // Keys that a Swift dictionary would take for the same.
   CHECK(kith_store_set_integer(store, "twin.\xc3\xa9", 1, &error));
   CHECK(kith_store_set_integer(store, "twin.e\xcc\x81", 2, &error));
-  shown = kith_store_snapshot(store, "twin.", &error);
+  shown = kith_store_snapshot(store, KEY("twin."), &error);
   CHECK(kith_value_count(shown) == 2);
   CHECK(kith_value_get_integer(kith_value_member(shown, "twin.e\xcc\x81"), 0) == 2);
-  FAILS(KITH_UNSUPPORTED_VALUE, kith_store_set(store, "twins", shown, &error));
+  FAILS(KITH_UNSUPPORTED_VALUE, kith_store_set(store, KEY("twins"), shown, &error));
   kith_free(shown);
 
   test_transactions(store);
+  test_keys_with_zero_bytes(store);
   test_changes(store);
   test_history_and_quota(store);
   test_bad_arguments(store);
@@ -400,15 +531,17 @@ static void test_a_store(void) {
   CHECK(!kith_accounts_signed_in(accounts, &error) && !error);
 
   kith_changes *changes = kith_store_changes(store, 0, &error);
-  CHECK(kith_accounts_close(accounts, &error) && kith_accounts_close(accounts, &error));
+  kith_transaction *begun = kith_store_begin(store, &error);
+  kith_task *watch = kith_accounts_watch_status(accounts, &error);
+  CHECK(begun && watch);
+  CHECK(kith_accounts_close(accounts, &error) && kith_task_is_done(watch));
   CHECK(!kith_changes_next(changes, -1) && kith_changes_have_ended(changes));
   struct pollfd polled = {kith_changes_fd(changes), POLLIN, 0};
   CHECK(poll(&polled, 1, 0) == 1);
-  FAILS(KITH_CLOSED, kith_store_set_bool(store, "theme", true, &error));
-  FAILS(KITH_CLOSED, kith_accounts_run(accounts, &error));
+  test_closed(accounts, store, begun);
   CHECK(kith_free(accounts) && !kith_free(accounts));
   FAILS(KITH_CLOSED, kith_store_set_bool(store, "theme", true, &error));
-  kith_free(changes), kith_free(store);
+  kith_free(changes), kith_free(store), kith_free(begun), kith_free(watch);
 }
 
 // ------------------------------------------------------------------------------------ two devices
@@ -432,6 +565,10 @@ static kith_accounts *opened(const char *name, const char *peer) {
   kith_accounts *accounts = kith_accounts_open(&options, &error);
   CHECK(accounts);
   return accounts;
+}
+
+static void *close_accounts(void *accounts) {
+  return kith_accounts_close(accounts, NULL) ? accounts : NULL;
 }
 
 static void test_two_devices(void) {
@@ -517,25 +654,38 @@ static void test_two_devices(void) {
 
   task = kith_accounts_sign_out(desktop, &error);
   result = kith_task_finish(task, &error);
-  CHECK(result && !kith_accounts_signed_in(desktop, &error) && !kith_store_get(there, "theme", &error));
+  CHECK(result && !kith_accounts_signed_in(desktop, &error) && !kith_store_get(there, KEY("theme"), &error));
   kith_free(result), kith_free(task);
   kith_value *known = kith_accounts_known(desktop, &error);
   CHECK(kith_value_count(known) == 1);
   const char *id = kith_value_get_string(kith_value_member(kith_value_at(known, 0), "account"), NULL);
   task = kith_accounts_sign_in_to(desktop, id, &error);
   result = kith_task_finish(task, &error);
-  kith_value *theme = kith_store_get(there, "theme", &error);
+  kith_value *theme = kith_store_get(there, KEY("theme"), &error);
   CHECK(result && IS(kith_value_get_string(theme, NULL), "dark"));
   kith_free(theme), kith_free(result), kith_free(task), kith_free(known);
 
-  // Closing ends the node and all else.
-  task = kith_accounts_run(laptop, &error);
-  FAILS(KITH_ALREADY_RUNNING, kith_task_finish(task, &error));
-  kith_free(task);
-  CHECK(kith_accounts_close(laptop, &error) && kith_task_is_done(node));
+  // Closing ends the node and all else, also if two threads close.
+  FAILS(KITH_ALREADY_RUNNING, kith_accounts_run(laptop, &error));
+  task = kith_store_wait_until_synced(here, -1, 5, &error);
+  pthread_t thread;
+  void *closed = NULL;
+  CHECK(task && pthread_create(&thread, NULL, close_accounts, laptop) == 0);
+  CHECK(kith_accounts_close(laptop, &error) && kith_task_is_done(node) && kith_task_is_done(task));
+  CHECK(pthread_join(thread, &closed) == 0 && closed == laptop);
   CHECK(kith_free(desktop) && kith_task_is_done(other));
-  kith_free(laptop), kith_free(node), kith_free(other), kith_free(changes);
+  kith_free(laptop), kith_free(node), kith_free(other), kith_free(changes), kith_free(task);
   kith_free(here), kith_free(there);
+
+  // A host that is none of this one's: the call says so, not only the task.
+  const char *hosts[] = {"192.0.2.1", NULL};
+  kith_options options = {.size = sizeof options, .directory = below("laptop"), .hosts = hosts,
+                          .port = KITH_ANY_PORT, .flags = KITH_NO_DISCOVERY};
+  laptop = kith_accounts_open(&options, &error);
+  CHECK(laptop);
+  FAILS(KITH_NETWORK, kith_accounts_run(laptop, &error));
+  FAILS(KITH_NETWORK, kith_accounts_run(laptop, &error));
+  kith_free(laptop);
 }
 
 int main(int count, char **arguments) {

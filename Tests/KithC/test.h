@@ -27,6 +27,9 @@
     error = NULL;                                                                      \
   } while (0)
 
+// A key and its length, as two arguments.
+#define KEY(text) text, KITH_TERMINATED
+
 #define IS(text, expected) (text && strcmp(text, expected) == 0)
 
 #endif

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -125,6 +126,26 @@ def test_a_child_keeps_what_is_not_of_a_directory(tmp_path):
             kept = [os.path.exists(f"/proc/self/fd/{file.fileno()}") for file in (long, other, lock, tcp)]
             os._exit(0 if kept == [False, True, True, True] else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_child_reads_little_of_what_is_named_as_kiths_files(tmp_path):
+    """It read each file named lock whole, and waited for a pipe."""
+    for name in ("large", "pipe"):
+        (tmp_path / name).mkdir()
+    os.mkfifo(tmp_path / "pipe" / "lock")
+    with (tmp_path / "large" / "lock").open("wb") as large, \
+            open(os.open(tmp_path / "pipe" / "lock", os.O_RDONLY | os.O_NONBLOCK), "rb") as pipe:
+        large.truncate(1 << 40)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if all(os.path.exists(f"/proc/self/fd/{file.fileno()}") for file in (large, pipe)) else 1)
+    deadline = time.monotonic() + 30
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if ended == (0, 0):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert ended == (child, 0)
 
 
 # Signals.

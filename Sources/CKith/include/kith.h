@@ -16,18 +16,22 @@
  *   - NULL, a freed handle and a handle of another kind are found out: the call fails with
  *     KITH_INVALID_ARGUMENT, or returns what it returns for nothing. A handle's number is not used
  *     again.
- *   - A handle keeps what it needs: a store may be used after its accounts are freed, and reports
- *     KITH_CLOSED.
+ *   - A handle keeps what it needs: a store can be read after its accounts are freed, which closes
+ *     them; see kith_accounts_close().
+ *   - A process holds at most 16 million handles. With so many, functions return NULL for a new one,
+ *     also for an error.
  *
  * Text is UTF-8. Text with a length may hold zero bytes; KITH_TERMINATED as its length means up to
- * the first zero byte. Returned text always ends with a zero byte that its length does not count.
- * Returned text and bytes belong to the handle that they were asked of, until that is freed or
- * changed. Keys end at their first zero byte; a key that holds one is seen in snapshots and
- * changes alone.
+ * the first zero byte. Text without a length ends there. A key may hold zero bytes, so functions
+ * take a length with it; only the short ones for a bool, an integer, a double or a string, such as
+ * kith_store_set_string(), take none. Returned text always ends with a zero byte that its length
+ * does not count. Returned text and bytes belong to the handle that they were asked of, until that
+ * is freed or changed. A function that returns none stores no length.
  *
  * Errors. A function that can fail returns false or NULL, and has a last argument `error`. If that
  * is not NULL, each call stores there: NULL if it succeeds, otherwise an error, which the caller
- * frees. A failed call has changed nothing, unless its code's text says so.
+ * frees. A failed call has changed nothing, unless its code's text says so. Each function may fail
+ * with KITH_INVALID_ARGUMENT, also where that is not named.
  *
  * Threads. Any thread may call any function with any handle, also at the same time. A call on a
  * handle that another thread frees ends as if it had come first. Kith never calls back on a thread
@@ -37,7 +41,8 @@
  * Waiting. Functions that wait for disk or another program say so. Changes, and work that takes
  * long (a kith_task), tell of themselves by a file descriptor that any event loop can poll: it is
  * readable while there is something to take. Never read, write or close it; stop polling before
- * the free.
+ * the free. If the process has no descriptor left, the function that needs one fails with
+ * KITH_INPUT_OUTPUT.
  *
  * The interface only grows: structs begin with their size, and functions and constants keep their
  * meaning as long as the library is libkith.so.0.
@@ -90,7 +95,8 @@ bool kith_free(void *handle);
 typedef enum kith_code {
   /* No error. */
   KITH_OK = 0,
-  /* An argument is NULL, freed, of the wrong kind or not UTF-8, or a struct's size is unknown. */
+  /* An argument is NULL, freed, of the wrong kind or not UTF-8, a struct's size or a flag is
+   * unknown, or the call is not possible at this time. */
   KITH_INVALID_ARGUMENT = 1,
 
   /* Reading and writing. */
@@ -103,9 +109,9 @@ typedef enum kith_code {
   KITH_QUOTA_EXCEEDED = 12,
   /* Stores cannot hold the value, it is nested too deeply, or the text is not one of a value. */
   KITH_UNSUPPORTED_VALUE = 13,
-  /* The store identifier is empty, too long, or holds control characters. */
+  /* The store identifier is empty, too long, holds control characters, or begins with "kith.". */
   KITH_INVALID_STORE_IDENTIFIER = 14,
-  /* A limit of the policy is too high, or the store is open with other limits. */
+  /* A limit of the policy is negative or too high, or the store is open with other limits. */
   KITH_INVALID_POLICY = 15,
   /* The account has as many stores as a node allows. */
   KITH_TOO_MANY_STORES = 16,
@@ -117,7 +123,8 @@ typedef enum kith_code {
   KITH_UNREADABLE = 19,
   /* The store was not opened. */
   KITH_UNKNOWN_STORE = 20,
-  /* The accounts were closed. */
+  /* The accounts were closed. Or another program had the directory open and has ended, and within
+   * 10 seconds none took its place. */
   KITH_CLOSED = 21,
   /* The node runs already. */
   KITH_ALREADY_RUNNING = 22,
@@ -201,8 +208,8 @@ const char *kith_error_name(const kith_error *error);
 const char *kith_error_message(const kith_error *error);
 /* Returns what to do: the message's sentences after the first, which may be none. */
 const char *kith_error_remedy(const kith_error *error);
-/* Returns the key concerned, or NULL. */
-const char *kith_error_key(const kith_error *error);
+/* Returns the key concerned and, if `length` is not NULL, its bytes there; NULL if there is none. */
+const char *kith_error_key(const kith_error *error, size_t *length);
 /* Returns the file, directory or address concerned, or NULL. */
 const char *kith_error_path(const kith_error *error);
 /* Returns how many codes may still be tried, with KITH_PAIRING_CODE; otherwise, or if unknown, -1.
@@ -234,8 +241,8 @@ typedef enum kith_type {
  * Unix time: kith_value_new_date((double)time(NULL) - KITH_UNIX_2001). */
 #define KITH_UNIX_2001 978307200
 
-/* Make values. They return NULL only if a text is NULL or not UTF-8, data is NULL though it has a
- * length, or `value` is no value. */
+/* Make values. They return NULL only if a text is not UTF-8, a text or data is NULL and its length
+ * is not 0, or `value` is no value. */
 kith_value *kith_value_new_bool(bool value);
 kith_value *kith_value_new_integer(int64_t value);
 kith_value *kith_value_new_double(double value);
@@ -281,7 +288,8 @@ size_t kith_value_count(const kith_value *value);
 const kith_value *kith_value_at(const kith_value *value, size_t index);
 /* Returns the name of a dictionary's member by its place; NULL if there is none. */
 const char *kith_value_name_at(const kith_value *dictionary, size_t index, size_t *length);
-/* Returns the value of a dictionary's member by its name; NULL if there is none. Borrowed. */
+/* Returns the value of a dictionary's member by its name, which ends at its first zero byte; NULL if
+ * there is none. Borrowed. A name that holds a zero byte is found by kith_value_name_at(). */
 const kith_value *kith_value_member(const kith_value *dictionary, const char *name);
 
 /* Returns whether both are values and equal: of the same type, with the same bits and bytes. */
@@ -303,11 +311,12 @@ kith_value *kith_value_from_plist(const void *bytes, size_t length, kith_error *
 /* -------------------------------------------------------------------------------------- Accounts
  * */
 
-/* Bits of kith_options.flags. */
+/* Bits of kith_options.flags. Others fail. */
 enum {
   /* Look for no peers on the local network. */
   KITH_NO_DISCOVERY = 1 << 0,
-  /* Keep, or do not keep, what keys showed before; without either, as the directory has it. */
+  /* Keep, or do not keep, what keys showed before; without either, as the directory has it. Both
+   * together fail. */
   KITH_KEEP_HISTORY = 1 << 1,
   KITH_NO_HISTORY = 1 << 2,
   /* Print a log to standard error; otherwise there is none. */
@@ -325,7 +334,7 @@ typedef struct kith_options {
   /* The directory of the accounts, made if missing; NULL: that of `kith` and of all programs of
    * this user ($KITH_DIRECTORY, or kith below $XDG_DATA_HOME). */
   const char *directory;
-  /* The addresses to listen on, ended by NULL; NULL: all. */
+  /* The addresses to listen on, ended by NULL; NULL: all; none before the end: it does not listen. */
   const char *const *hosts;
   /* Other devices to call, as host or host:port, ended by NULL; NULL: those that are known and
    * found. */
@@ -355,49 +364,65 @@ typedef struct kith_policy {
 /* Opens the accounts of a directory; NULL as options: all usual.
  *
  * If another program has the directory open, such as `kith run`, this one is attached to it, and
- * its stores work alike. Blocks while the disk is read, and up to 10 seconds while another program
- * starts or ends. Fails with a storage code, or KITH_INVALID_ARGUMENT. */
+ * its stores work alike. Blocks while the disk is read, up to 10 seconds while another program
+ * starts or ends, and up to 30 more if its node must take writes that were made while nobody was
+ * signed in. Fails with a storage code, KITH_NOT_A_MEMBER, KITH_NETWORK (a peer's address is
+ * malformed, or there are more than 256), or KITH_TIMED_OUT or KITH_CONTROL (another program has the
+ * directory open, and does not answer or is of another version). */
 kith_accounts *kith_accounts_open(const kith_options *options, kith_error **error);
 
 /* Syncs with other devices, on threads of the library, until the task is cancelled or freed or the
- * accounts are closed; then it is done. It is also done, with an error, if it cannot go on. It has
- * no events. A program without it reads and writes, but exchanges nothing, unless another program
- * does so for the directory. Fails with KITH_ALREADY_RUNNING or KITH_CLOSED. */
+ * accounts are closed; then it is done. It is also done, with an error, if it cannot go on, such as
+ * if it cannot listen after signing in. It has no events. A program without it reads and writes, but
+ * exchanges nothing, unless another program does so for the directory.
+ *
+ * Blocks until it listens, or is attached to the program that does: usually some milliseconds, and
+ * at most 10 seconds. If it is not so far then, the task goes on, and its error tells of a failure.
+ * Fails with KITH_ALREADY_RUNNING, KITH_CLOSED, KITH_NETWORK (an address cannot be listened on) or a
+ * storage code. */
 kith_task *kith_accounts_run(kith_accounts *accounts, kith_error **error);
 
-/* Makes all writes durable and closes the accounts: cancels their tasks, waits for them, and ends
- * the sequences of changes. Stores still read; all else fails with KITH_CLOSED. Blocks while the
- * disk writes. A second call does nothing. Fails with a storage code; the accounts are closed
- * nevertheless. */
+/* Makes all writes durable and closes the accounts: cancels the tasks of the accounts and their
+ * stores, waits for them, and ends the sequences of changes. Blocks while the disk writes, and up to
+ * 30 seconds for another program's node.
+ *
+ * From then on each function that takes the accounts or one of their stores fails with KITH_CLOSED,
+ * but these: kith_store_get() and its like, kith_store_keys() and kith_store_snapshot() still read,
+ * and a second kith_accounts_close() does nothing. A transaction that was begun still reads and
+ * notes writes, but is not committed. What tasks and changes have can still be taken.
+ *
+ * Fails with a storage code or KITH_TIMED_OUT; the accounts are closed nevertheless. */
 bool kith_accounts_close(kith_accounts *accounts, kith_error **error);
 
 /* Returns a store of the account, and creates it with the first write. The identifier has 1 to 255
  * bytes, such as "com.example.Editor". NULL as policy: the usual limits. Each call gives a new
- * handle. Fails with KITH_INVALID_STORE_IDENTIFIER, KITH_INVALID_POLICY, KITH_TOO_MANY_STORES,
- * KITH_CLOSED or a storage code. */
+ * handle. The first one for an identifier blocks if another program has the directory open: until
+ * that answers, at most 10 seconds. Fails with KITH_INVALID_STORE_IDENTIFIER, KITH_INVALID_POLICY,
+ * KITH_TOO_MANY_STORES, KITH_CLOSED, KITH_TIMED_OUT or a storage code. */
 kith_store *kith_accounts_store(kith_accounts *accounts, const char *identifier,
                                 const kith_policy *policy, kith_error **error);
 
 /* Returns the id of the account that is signed in, as a string of hexadecimal digits; NULL,
- * without an error, if nobody is. It is never a waiting call. */
+ * without an error, if nobody is. It never waits. Fails with KITH_CLOSED. */
 kith_value *kith_accounts_signed_in(kith_accounts *accounts, kith_error **error);
 
 /* Returns the accounts that can be signed in here: an array of dictionaries with "account",
- * "directory" and "isSignedIn". Fails with a storage code. */
+ * "directory" and "isSignedIn". Fails with KITH_CLOSED or a storage code. */
 kith_value *kith_accounts_known(kith_accounts *accounts, kith_error **error);
 
 /* Returns the state of the node, its devices, peers, stores and problems: a dictionary, which as
  * JSON is what `kith status --json` prints. Blocks up to 30 seconds for another program's node.
- * Fails with KITH_CLOSED, KITH_NOT_RUNNING or KITH_CONTROL. */
+ * Fails with KITH_CLOSED, KITH_NOT_RUNNING, KITH_TIMED_OUT or KITH_CONTROL. */
 kith_value *kith_accounts_status(kith_accounts *accounts, kith_error **error);
 
 /* Begins to watch the state: the task has an event {"event": "status", "status": …} at once and
  * after each change, at most ten in a second; a slow consumer gets the newest. It is done when the
- * accounts are closed. */
+ * accounts are closed. Fails with KITH_CLOSED. */
 kith_task *kith_accounts_watch_status(kith_accounts *accounts, kith_error **error);
 
-/* The following tasks change who is signed in. Their stores stay valid, and tell of changes with
- * the reason KITH_INITIAL_SYNC_CHANGE or KITH_ACCOUNT_CHANGE. */
+/* The following tasks change who is signed in. The stores stay valid, and tell of changes with the
+ * reason KITH_INITIAL_SYNC_CHANGE or KITH_ACCOUNT_CHANGE. The functions themselves fail with
+ * KITH_CLOSED; the other codes are those of kith_task_finish(). */
 
 /* Creates an account, and signs in to it; what was written here so far becomes its first data.
  * `name` is this device's name for people, of 1 to 64 bytes.
@@ -418,13 +443,17 @@ kith_task *kith_accounts_create_account(kith_accounts *accounts, const char *nam
  *     proof enough for a program that trusts its source. Yes joins.
  *   result {"account": "…", "device": "…", "name": "…"}
  * When it is done the stores show all data of the account. Fails with KITH_PAIRING_CODE,
- * KITH_DECLINED, KITH_NETWORK, KITH_INVALID_NAME, KITH_TIMED_OUT (then somebody may be signed in)
- * or a storage code. */
+ * KITH_DECLINED, KITH_NETWORK, KITH_INVALID_NAME, KITH_TIMED_OUT, KITH_TOO_MANY_STORES or a storage
+ * code. The device has joined nevertheless, and must not join again, if the inviting device or the
+ * stores do not follow in time (KITH_TIMED_OUT), or if the account does not take the writes made here
+ * while nobody was signed in. Then kith_accounts_signed_in() is the account, at the latest once the
+ * stores follow. Otherwise nobody was signed in or out. */
 kith_task *kith_accounts_sign_in(kith_accounts *accounts, const char *code, const char *name,
                                  const char *address, kith_error **error);
 
 /* Signs in to an account of kith_accounts_known(), by its id. Fails with KITH_MISSING,
- * KITH_TIMED_OUT or a storage code. */
+ * KITH_TIMED_OUT, KITH_TOO_MANY_STORES or a storage code. The account is signed in if it only does not
+ * take the writes made here while nobody was. */
 kith_task *kith_accounts_sign_in_to(kith_accounts *accounts, const char *account,
                                     kith_error **error);
 
@@ -439,11 +468,10 @@ kith_task *kith_accounts_sign_out(kith_accounts *accounts, kith_error **error);
  *   hand
  *     over the token.
  *   question {"event": "candidate", "device": {"id", "name", "fingerprint", "address"}}: yes lets
- *   it in.
- *     After no, another one may ask.
+ *     it in. No ends the invitation (KITH_DECLINED).
  *   result {"device": "…"}: the id of the device that joined.
  * Fails with KITH_MISSING while nobody is signed in, KITH_NOT_RUNNING, KITH_PAIRING_CODE,
- * KITH_NETWORK, KITH_REVOKED or KITH_CANCELLED. */
+ * KITH_DECLINED, KITH_NETWORK, KITH_REVOKED, KITH_CONTROL or a storage code. */
 kith_task *kith_accounts_invite(kith_accounts *accounts, const char *const *addresses,
                                 kith_error **error);
 
@@ -465,8 +493,10 @@ bool kith_task_answer(kith_task *task, bool yes, kith_error **error);
 void kith_task_cancel(kith_task *task);
 /* Returns whether the task has its result or error. */
 bool kith_task_is_done(const kith_task *task);
-/* Blocks until the task is done, answers no to its questions, and returns its result: a dictionary,
- * empty if it has nothing to say. Fails with the task's error. May be called again. */
+/* Answers no to the task's questions, blocks until it is done, and returns its result: a dictionary,
+ * empty if it has nothing to say. Fails with the task's error: one that the function that began it
+ * names, or KITH_CANCELLED if it was cancelled or the accounts were closed before its end. May be
+ * called again. */
 kith_value *kith_task_finish(kith_task *task, kith_error **error);
 
 /* ---------------------------------------------------------------------------------------- Stores
@@ -475,18 +505,19 @@ kith_value *kith_task_finish(kith_task *task, kith_error **error);
 /* Reading takes from memory and never waits. */
 
 /* Returns the value that a key shows; NULL, without an error, if it shows none. Fails with
- * KITH_INVALID_ARGUMENT. */
-kith_value *kith_store_get(kith_store *store, const char *key, kith_error **error);
+ * KITH_INVALID_KEY if the key is not UTF-8. */
+kith_value *kith_store_get(kith_store *store, const char *key, size_t length, kith_error **error);
 /* Return what a key shows, or `otherwise` if it shows nothing of that type, or the call is wrong.
- * */
+ * Numbers are read as by kith_value_get_integer(). The key ends at its first zero byte. */
 bool kith_store_get_bool(kith_store *store, const char *key, bool otherwise);
 int64_t kith_store_get_integer(kith_store *store, const char *key, int64_t otherwise);
 double kith_store_get_double(kith_store *store, const char *key, double otherwise);
 /* Returns the keys that show a value, in order of their bytes: an array of strings. */
 kith_value *kith_store_keys(kith_store *store, kith_error **error);
 /* Returns what the keys with a prefix show at one moment: a dictionary by their whole keys; NULL
- * or "" as prefix: all keys. */
-kith_value *kith_store_snapshot(kith_store *store, const char *prefix, kith_error **error);
+ * or "" as prefix: all keys. Fails with KITH_INVALID_KEY if the prefix is not UTF-8. */
+kith_value *kith_store_snapshot(kith_store *store, const char *prefix, size_t length,
+                                kith_error **error);
 
 /* Writing shows at once. It is durable soon after, while the node runs, and otherwise on return;
  * kith_store_flush() waits for that. If another program has the directory open, a write blocks
@@ -496,26 +527,33 @@ kith_value *kith_store_snapshot(kith_store *store, const char *prefix, kith_erro
  * KITH_REVOKED, KITH_CLOSED, KITH_TIMED_OUT or a storage code. */
 
 /* Sets a key's value; NULL removes the key. */
-bool kith_store_set(kith_store *store, const char *key, const kith_value *value,
+bool kith_store_set(kith_store *store, const char *key, size_t length, const kith_value *value,
                     kith_error **error);
+/* Set a key that ends at its first zero byte. */
 bool kith_store_set_bool(kith_store *store, const char *key, bool value, kith_error **error);
 bool kith_store_set_integer(kith_store *store, const char *key, int64_t value, kith_error **error);
 bool kith_store_set_double(kith_store *store, const char *key, double value, kith_error **error);
-/* The text ends at its first zero byte; NULL fails. */
+/* The text, too, ends at its first zero byte; NULL fails. */
 bool kith_store_set_string(kith_store *store, const char *key, const char *text,
                            kith_error **error);
-/* Sets keys, each by itself; a NULL among the values removes its key. If some are refused, the others
- * are written, and it fails with the error of the first. kith_store_commit() writes all or none. It
- * may wait up to 20 ms for other writes before it is published; kith_store_flush() ends that. */
+/* Sets keys, each by itself; a NULL among the values removes its key. NULL as `lengths`: all keys
+ * end at their first zero byte. If an argument is wrong or no store can hold a value, nothing is
+ * written. If the store refuses some keys, the others are written, and it fails with the error of
+ * the first. kith_store_commit() writes all or none. It may wait up to 20 ms for other writes before
+ * it is published; kith_store_flush() ends that. */
 bool kith_store_set_each(kith_store *store, size_t count, const char *const *keys,
-                         const kith_value *const *values, kith_error **error);
+                         const size_t *lengths, const kith_value *const *values,
+                         kith_error **error);
 /* Removes a key, if it is there; the quota never refuses this. */
-bool kith_store_remove(kith_store *store, const char *key, kith_error **error);
-/* Blocks until all writes so far are durable. */
+bool kith_store_remove(kith_store *store, const char *key, size_t length, kith_error **error);
+/* Blocks until all writes so far are durable: for the disk, or up to 30 seconds for another
+ * program's node. Fails with KITH_CLOSED, KITH_TIMED_OUT, or a storage code if a write to a store of
+ * the directory could not be made durable, now or since the last call. */
 bool kith_store_flush(kith_store *store, kith_error **error);
 
 /* The following ask the node; if that is another program's, they block up to 5 seconds
- * (KITH_TIMED_OUT). Devices are named by their ids, which kith_accounts_status() has too. */
+ * (KITH_TIMED_OUT). They fail with KITH_CLOSED, too. Devices are named by their ids, which
+ * kith_accounts_status() has as well. */
 
 /* Returns what the store uses: {"bytes", "keys", "policy": {"totalBytes", "keys", "keyBytes",
  * "valueBytes"}}. */
@@ -528,17 +566,18 @@ kith_value *kith_store_hidden_entries(kith_store *store, kith_error **error);
  * "value" unless the write removed the key}]}. They are kept until they are taken; beyond a
  * limit, only the newest. */
 kith_value *kith_store_refusals(kith_store *store, kith_error **error);
-/* Removes the refusals up to a number (0: all), and returns them. */
+/* Removes the refusals up to a number (0: all), and returns them. Fails with a storage code, too.
+ * After KITH_TIMED_OUT they may be removed or not. */
 kith_value *kith_store_take_refusals(kith_store *store, uint64_t through, kith_error **error);
 /* Returns what a key (NULL: every key) showed before on this device, newest first, at most `limit`
  * (0: all): an array of {"number", "transaction": the number of the first value that ended with it,
  * "key", "value" unless it was missing, "ended": date, "endedBy": device, unless it was the quota}. */
-kith_value *kith_store_history(kith_store *store, const char *key, size_t limit,
+kith_value *kith_store_history(kith_store *store, const char *key, size_t length, size_t limit,
                                kith_error **error);
 /* Makes a key show a past value again: that of a number (0: the newest). Blocks until that is
  * durable. Returns the past value as kith_store_history() has it; NULL, without an error, if there
  * is none. Fails as a write. */
-kith_value *kith_store_undo(kith_store *store, const char *key, uint64_t number,
+kith_value *kith_store_undo(kith_store *store, const char *key, size_t length, uint64_t number,
                             kith_error **error);
 /* Makes all keys whose values ended together show those values again, in one transaction: the values
  * with this "transaction". Otherwise as kith_store_undo(). Returns an array of the past values; it is
@@ -549,7 +588,8 @@ kith_value *kith_store_undo_transaction(kith_store *store, uint64_t transaction,
  * [the other devices], "hasUnpublishedWrites", "isComplete"}. */
 kith_value *kith_store_sync_report(kith_store *store, kith_error **error);
 /* Begins to wait until all other devices have this device's writes, or so many of them
- * (`devices`; 0: all). The result is as of kith_store_sync_report(), also after the time is over.
+ * (`devices`; 0: all). `timeout_milliseconds` is the longest wait; negative: no limit. The result is
+ * as of kith_store_sync_report(), also after the time is over. The task fails as kith_store_flush().
  * */
 kith_task *kith_store_wait_until_synced(kith_store *store, int timeout_milliseconds,
                                         unsigned devices, kith_error **error);
@@ -568,31 +608,36 @@ kith_task *kith_store_wait_until_synced(kith_store *store, int timeout_milliseco
 typedef bool (*kith_body)(kith_transaction *transaction, void *context);
 
 /* Calls the body on this thread, and commits its writes, if it returns true. If others changed
- * what it read, it is called again, up to 1,000 times; so let it compute, and act afterwards. It
- * must return: no longjmp() and no C++ exception may leave it. Blocks until the writes are
- * durable. Fails as a write, with KITH_CONFLICT, or with KITH_CANCELLED if the body returned
- * false. */
+ * what it read, it is called again, 1,000 times in all; so let it compute, and act afterwards. It
+ * must return: no longjmp() and no C++ exception may leave it. Within it, kith_store_commit() fails
+ * with KITH_INVALID_ARGUMENT for each store, and the body must not wait for another thread's: that
+ * might wait for ever. Blocks until the writes are durable. Fails as a write, with KITH_CONFLICT, or
+ * with KITH_CANCELLED if the body returned false. */
 bool kith_store_commit(kith_store *store, kith_body body, void *context, kith_error **error);
 
-/* Begins a transaction that the program commits itself, and repeats itself in a loop of its own. */
+/* Begins a transaction that the program commits itself, and repeats itself in a loop of its own.
+ * Fails with KITH_CLOSED. */
 kith_transaction *kith_store_begin(kith_store *store, kith_error **error);
 /* Commits it and blocks until its writes are durable. Fails as a write, or with KITH_CONFLICT:
  * begin a new one. Either way the transaction is over, and only to be freed. */
 bool kith_transaction_commit(kith_transaction *transaction, kith_error **error);
 
+/* The following fail with KITH_INVALID_KEY if the key or prefix is not UTF-8, and with
+ * KITH_INVALID_ARGUMENT once the transaction is over. */
+
 /* Returns the value that a key shows in the transaction; NULL, without an error, if it shows none.
  * */
-kith_value *kith_transaction_get(kith_transaction *transaction, const char *key,
+kith_value *kith_transaction_get(kith_transaction *transaction, const char *key, size_t length,
                                  kith_error **error);
 /* As kith_store_snapshot(), in the transaction. It conflicts also if such a key comes or goes. */
 kith_value *kith_transaction_snapshot(kith_transaction *transaction, const char *prefix,
-                                      kith_error **error);
+                                      size_t length, kith_error **error);
 /* Fails with KITH_UNEXPECTED_VALUE unless a key shows a value; NULL expects that it shows none. The
  * value counts as read. */
-bool kith_transaction_expect(kith_transaction *transaction, const char *key,
+bool kith_transaction_expect(kith_transaction *transaction, const char *key, size_t length,
                              const kith_value *value, kith_error **error);
 /* Sets a key's value; NULL removes the key. The commit checks the limits. */
-bool kith_transaction_set(kith_transaction *transaction, const char *key,
+bool kith_transaction_set(kith_transaction *transaction, const char *key, size_t length,
                           const kith_value *value, kith_error **error);
 
 /* --------------------------------------------------------------------------------------- Changes
@@ -614,7 +659,7 @@ typedef enum kith_reason {
   KITH_ACCOUNT_CHANGE = 5
 } kith_reason;
 
-/* Bits of the flags of kith_store_changes(). */
+/* Bits of the flags of kith_store_changes(). Others fail. */
 enum {
   /* Tell of this program's own writes too. */
   KITH_OWN_WRITES = 1 << 0
@@ -624,7 +669,7 @@ enum {
  *
  * Take them before reading, to miss none: applied in order over what the store showed then,
  * together with the program's own writes, they give what it shows. At most 64 wait; then the
- * newest are joined, and nothing is lost. Fails with KITH_INVALID_ARGUMENT. */
+ * newest are joined, and nothing is lost. Fails with KITH_CLOSED. */
 kith_changes *kith_store_changes(kith_store *store, uint32_t flags, kith_error **error);
 /* Returns the descriptor that is readable while a change waits or the changes have ended; -1 if
  * there are no such changes. See "Waiting" above. */

@@ -14,7 +14,11 @@ extension Accounts {
   ///
   /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, `network` if an address cannot be
   ///   listened on, or the error that keeps the signed-in account's stores from being opened.
-  public func run() async throws {
+  public func run() async throws { try await run(onServing: {}) }
+
+  /// As ``run()``. `onServing` is called each time that a node of this process has begun to listen, or
+  /// the accounts are attached to another program's node: on any thread, and it must not block.
+  package func run(onServing: @escaping @Sendable () -> Void) async throws {
     try state.withLock { state throws(KithError) in
       if state.isClosed { throw .closedNode }
       if state.isRunning { throw KithError(.alreadyRunning, "The accounts are served already.") }
@@ -29,13 +33,13 @@ extension Accounts {
       for store in stores { store.wakeWaiters() }
     }
     do {
-      try await cancelWhenGracefulShutdown { try await self.serve() }
+      try await cancelWhenGracefulShutdown { try await self.serve(onServing: onServing) }
     } catch is CancellationError {
       return
     }
   }
 
-  private func serve() async throws {
+  private func serve(onServing: @escaping @Sendable () -> Void) async throws {
     // Another program, or the command line, may sign in or out.
     let watch = DirectoryWatch(directory.path, onChange: switched.raise)
     defer { watch?.cancel() }
@@ -46,8 +50,10 @@ extension Accounts {
       }
       let active = state.withLock { $0.active }
       try await withThrowingTaskGroup(of: Void.self) { group in
-        if case .own(let node) = active.kind {
-          group.addTask { try await self.serve(node) }
+        switch active.kind {
+        case .own(let node):
+          group.addTask { try await self.serve(node, onServing: onServing) }
+        case .attached: onServing()
         }
         group.addTask { try await self.watch(active, isWatched: isWatched) }
         defer { group.cancelAll() }
@@ -59,9 +65,9 @@ extension Accounts {
   /// Runs a node, on any other port if its own is taken. Other errors of listening are logged too,
   /// because programs see them only when they await ``run()``; `kith run`, which insists, prints
   /// them.
-  private func serve(_ node: Node) async throws {
+  private func serve(_ node: Node, onServing: @escaping @Sendable () -> Void) async throws {
     do {
-      try await node.run(onAnyPort: !configuration.insistsOnItsOwn)
+      try await node.run(onAnyPort: !configuration.insistsOnItsOwn, onServing: onServing)
     } catch let error as KithError
       where error.code == .network && !configuration.insistsOnItsOwn
     {

@@ -142,11 +142,13 @@ package final class Node: Sendable {
 extension Node {
   /// Listens, dials and exchanges changes, until the task is cancelled or its service group shuts
   /// down. Then it makes accepted writes durable and sends them. It may run again. If `onAnyPort`,
-  /// it falls back to any port if its own is taken.
+  /// it falls back to any port if its own is taken. `onServing` is called once it listens.
   ///
   /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, or `network` if it cannot listen on
   ///   an address.
-  package func run(onAnyPort: Bool = false) async throws {
+  package func run(
+    onAnyPort: Bool = false, onServing: @escaping @Sendable () -> Void = {}
+  ) async throws {
     let sessions = NodeSessions(engine: engine)
     guard engine.beginRunning(transport: sessions) else {
       throw KithError(.alreadyRunning, "The node runs already, or was closed.")
@@ -155,7 +157,9 @@ extension Node {
     engine.updateClockStatus()
     async let writer: Void = engine.runWriter()
     let ended = await Result(awaiting: {
-      try await cancelWhenGracefulShutdown { try await self.serve(sessions, onAnyPort: onAnyPort) }
+      try await cancelWhenGracefulShutdown {
+        try await self.serve(sessions, onAnyPort: onAnyPort, onServing: onServing)
+      }
     })
     await finishCarriers()
     engine.stopWriter()
@@ -170,7 +174,9 @@ extension Node {
     await Task { await runner.finish() }.value
   }
 
-  private func serve(_ sessions: NodeSessions, onAnyPort: Bool) async throws {
+  private func serve(
+    _ sessions: NodeSessions, onAnyPort: Bool, onServing: @Sendable () -> Void
+  ) async throws {
     var transportConfiguration = TransportConfiguration()
     transportConfiguration.hosts = configuration.hosts
     transportConfiguration.port = configuration.port
@@ -190,6 +196,7 @@ extension Node {
     engine.progress.raise()
     sessions.setAddresses(engine.read { $0.memberAddresses }.filter { $0.key != device })
     configuration.logger.info("the node serves", metadata: ["listening": "\(bound)"])
+    onServing()
     let discovery = makeDiscovery(transport, sessions, bound)
     self.discovery.withLock { $0 = discovery }
     defer { self.discovery.withLock { $0 = nil } }

@@ -19,8 +19,6 @@ _NO_DISCOVERY, _KEEP_HISTORY, _NO_HISTORY, _LOG = 1, 2, 4, 8
 _ANY_PORT = -1
 # A blocking wait ends this often, so that Python sees signals.
 _SLICE_MILLISECONDS = 200
-# An address that the system refuses is refused sooner.
-_LISTENING_MILLISECONDS = 50
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ class Accounts(Owner):
         history: whether to keep what keys showed before; None: as the directory has it.
         log: whether to log to standard error. sync: whether to exchange with other devices while open.
 
-        Raises `KithError` with "network" if an address of `hosts` cannot be listened on. If that shows
+        Raises `KithError` with "network" if it is to sync and cannot listen on an address. If that shows
         later, such as after signing in, it is in `status()["problems"]`, and `invite()`,
         `Store.sync_report()` and `Store.wait_until_synced()` raise it.
         """
@@ -114,16 +112,10 @@ class Accounts(Owner):
         self._run: Optional[Task] = None
         if sync:
             try:
-                self._begin_to_sync(waits=bool(options.hosts))
+                self._run = self._begin(lib.kith_accounts_run)
             except BaseException:
                 self._free()
                 raise
-
-    def _begin_to_sync(self, waits: bool) -> None:
-        self._run = self._begin(lib.kith_accounts_run)
-        if waits and self.signed_in is not None:
-            lib.kith_task_next(self._run._handle, _LISTENING_MILLISECONDS)
-            self._check_sync()
 
     def _check_sync(self) -> None:
         """Raises the error for which nothing is exchanged any more."""
@@ -211,6 +203,10 @@ class Accounts(Owner):
         confirm: gets the inviter ("id", "name", "fingerprint", "address") and this device's
         fingerprint. Have people compare both on both devices, and return whether to join; a token
         alone is proof enough for a program that trusts its source. Returns "account", "device", "name".
+
+        After an error look at `signed_in`: the device has joined, and must not join again, if the
+        inviting device or the stores did not follow in time ("timedOut"), or if the account does not
+        take the writes made here while nobody was signed in.
         """
         task = self._begin(
             lib.kith_accounts_sign_in, text(code, "code"), text(name, "name"),

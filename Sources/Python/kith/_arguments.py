@@ -10,12 +10,15 @@ from typing import Any, Optional, Union
 from ._errors import KithError
 
 
-def text(value: str, name: str, code: Optional[str] = None) -> bytes:
-    """UTF-8 for a C string. Raises `ValueError`, or `KithError` with a code, if it cannot be one."""
+def text(
+    value: str, name: str, code: Optional[str] = None, *, has_length: bool = False
+) -> bytes:
+    """UTF-8 for a C string, or for one that is passed on with its length and may have zero bytes. Raises
+    `ValueError`, or `KithError` with a code, if it cannot be one."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be str, not {type(value).__name__}")
     message = f"The {name} has a zero byte, which this interface cannot pass on."
-    if "\0" not in value:
+    if has_length or "\0" not in value:
         try:
             return value.encode()
         except UnicodeEncodeError:

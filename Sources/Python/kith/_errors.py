@@ -1,7 +1,7 @@
 """The errors of calls."""
 from __future__ import annotations
 
-from ctypes import c_void_p
+from ctypes import c_size_t, c_void_p, string_at
 
 from ._library import lib
 
@@ -42,11 +42,12 @@ def check(error: c_void_p) -> None:
         return
     handle = error.value
     code = lib.kith_error_name(handle).decode()
-    key, path = lib.kith_error_key(handle), lib.kith_error_path(handle)
+    length = c_size_t()
+    key, path = lib.kith_error_key(handle, length), lib.kith_error_path(handle)
     tries = lib.kith_error_tries_left(handle)
     raised = (Conflict if code == "conflict" else KithError)(
         code, lib.kith_error_message(handle).decode(errors="replace"),
-        key=None if key is None else key.decode(),
+        key=None if key is None else string_at(key, length.value).decode(),
         path=None if path is None else path.decode(errors="replace"),
         tries_left=None if tries < 0 else tries)
     lib.kith_free(handle)

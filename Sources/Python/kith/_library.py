@@ -38,7 +38,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "kith_error_code": (c_int, c_void_p),
     "kith_error_name": (c_char_p, c_void_p),
     "kith_error_message": (c_char_p, c_void_p),
-    "kith_error_key": (c_char_p, c_void_p),
+    "kith_error_key": (c_void_p, c_void_p, POINTER(c_size_t)),
     "kith_error_path": (c_char_p, c_void_p),
     "kith_error_tries_left": (c_int, c_void_p),
     "kith_value_new_bool": (c_void_p, c_bool),
@@ -78,32 +78,32 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "kith_task_cancel": (None, c_void_p),
     "kith_task_is_done": (c_bool, c_void_p),
     "kith_task_finish": (c_void_p, c_void_p, c_void_p),
-    "kith_store_get": (c_void_p, c_void_p, c_char_p, c_void_p),
+    "kith_store_get": (c_void_p, c_void_p, c_char_p, c_size_t, c_void_p),
     "kith_store_keys": (c_void_p, c_void_p, c_void_p),
-    "kith_store_snapshot": (c_void_p, c_void_p, c_char_p, c_void_p),
-    "kith_store_set": (c_bool, c_void_p, c_char_p, c_void_p, c_void_p),
+    "kith_store_snapshot": (c_void_p, c_void_p, c_char_p, c_size_t, c_void_p),
+    "kith_store_set": (c_bool, c_void_p, c_char_p, c_size_t, c_void_p, c_void_p),
     "kith_store_set_bool": (c_bool, c_void_p, c_char_p, c_bool, c_void_p),
     "kith_store_set_integer": (c_bool, c_void_p, c_char_p, c_int64, c_void_p),
     "kith_store_set_double": (c_bool, c_void_p, c_char_p, c_double, c_void_p),
     "kith_store_set_string": (c_bool, c_void_p, c_char_p, c_char_p, c_void_p),
     "kith_store_set_each": (
-        c_bool, c_void_p, c_size_t, POINTER(c_char_p), POINTER(c_void_p), c_void_p),
+        c_bool, c_void_p, c_size_t, POINTER(c_char_p), POINTER(c_size_t), POINTER(c_void_p), c_void_p),
     "kith_store_flush": (c_bool, c_void_p, c_void_p),
     "kith_store_usage": (c_void_p, c_void_p, c_void_p),
     "kith_store_hidden_entries": (c_void_p, c_void_p, c_void_p),
     "kith_store_refusals": (c_void_p, c_void_p, c_void_p),
     "kith_store_take_refusals": (c_void_p, c_void_p, c_uint64, c_void_p),
-    "kith_store_history": (c_void_p, c_void_p, c_char_p, c_size_t, c_void_p),
-    "kith_store_undo": (c_void_p, c_void_p, c_char_p, c_uint64, c_void_p),
+    "kith_store_history": (c_void_p, c_void_p, c_char_p, c_size_t, c_size_t, c_void_p),
+    "kith_store_undo": (c_void_p, c_void_p, c_char_p, c_size_t, c_uint64, c_void_p),
     "kith_store_undo_transaction": (c_void_p, c_void_p, c_uint64, c_void_p),
     "kith_store_sync_report": (c_void_p, c_void_p, c_void_p),
     "kith_store_wait_until_synced": (c_void_p, c_void_p, c_int, c_uint, c_void_p),
     "kith_store_begin": (c_void_p, c_void_p, c_void_p),
     "kith_transaction_commit": (c_bool, c_void_p, c_void_p),
-    "kith_transaction_get": (c_void_p, c_void_p, c_char_p, c_void_p),
-    "kith_transaction_snapshot": (c_void_p, c_void_p, c_char_p, c_void_p),
-    "kith_transaction_expect": (c_bool, c_void_p, c_char_p, c_void_p, c_void_p),
-    "kith_transaction_set": (c_bool, c_void_p, c_char_p, c_void_p, c_void_p),
+    "kith_transaction_get": (c_void_p, c_void_p, c_char_p, c_size_t, c_void_p),
+    "kith_transaction_snapshot": (c_void_p, c_void_p, c_char_p, c_size_t, c_void_p),
+    "kith_transaction_expect": (c_bool, c_void_p, c_char_p, c_size_t, c_void_p, c_void_p),
+    "kith_transaction_set": (c_bool, c_void_p, c_char_p, c_size_t, c_void_p, c_void_p),
     "kith_store_changes": (c_void_p, c_void_p, c_uint32, c_void_p),
     "kith_changes_fd": (c_int, c_void_p),
     "kith_changes_next": (c_void_p, c_void_p, c_int),
@@ -166,9 +166,18 @@ def _close_directories() -> None:
             if os.path.basename(path) not in ("lock", "control"):
                 continue
             # A path too long for a socket leads through a descriptor, which is closed since.
-            if path.startswith("/proc/self/fd/") or (
-                    pathlib.Path(path).with_name("lock").read_bytes().startswith(owner)):
+            if path.startswith("/proc/self/fd/") or _begins(pathlib.Path(path).with_name("lock"), owner):
                 os.close(number)
+
+
+def _begins(path: pathlib.Path, text: bytes) -> bool:
+    """Whether a file begins with a text. It reads no more, because any program may have a file of this
+    name, and waits for no pipe."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    try:
+        return os.read(file, len(text)) == text
+    finally:
+        os.close(file)
 
 
 _PROCESS = os.getpid()

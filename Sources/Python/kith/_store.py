@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from ctypes import byref, c_char_p, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any, Optional, TypedDict, TypeVar, Union, TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from ._arguments import fitting, waiting
 from ._changes import Changes
 from ._errors import Conflict, check
 from ._library import Owner, lib
-from ._transaction import Transaction, Values, stays
+from ._transaction import Transaction, Values
 from ._values import Value, encoded_key, encoded_text, integer, new, take
 
 if TYPE_CHECKING:
@@ -23,6 +23,16 @@ Result = TypeVar("Result")
 # As Swift's Limits.commitTries.
 _TRIES = 1000
 _MISSING: Any = object()
+
+
+class _Thread(threading.local):
+    """What a thread does."""
+
+    tries_again = False
+    """Whether it tries a transaction again, while others wait for their turn."""
+
+
+_thread = _Thread()
 
 
 class Usage(TypedDict):
@@ -105,12 +115,12 @@ class Store(Owner, Values):
 
     def _get(self, name: bytes) -> Any:
         error = c_void_p()
-        return take(lib.kith_store_get(self._handle, name, byref(error)), error)
+        return take(lib.kith_store_get(self._handle, name, len(name), byref(error)), error)
 
     def _snapshot(self, prefix: bytes) -> dict[str, Value]:
         error = c_void_p()
         values: dict[str, Value] = take(
-            lib.kith_store_snapshot(self._handle, prefix, byref(error)), error)
+            lib.kith_store_snapshot(self._handle, prefix, len(prefix), byref(error)), error)
         return values
 
     def _keys(self) -> list[str]:
@@ -128,7 +138,9 @@ class Store(Owner, Values):
 
     def __setitem__(self, key: str, value: Value) -> None:
         name, handle, error = encoded_key(key), self._handle, c_void_p()
-        if isinstance(value, bool):
+        if b"\0" in name:  # the others take no length
+            self._set(name, new(value))
+        elif isinstance(value, bool):
             lib.kith_store_set_bool(handle, name, value, byref(error))
         elif isinstance(value, int):
             lib.kith_store_set_integer(handle, name, integer(value), byref(error))
@@ -142,7 +154,7 @@ class Store(Owner, Values):
 
     def _set(self, name: bytes, value: Optional[int]) -> None:
         error = c_void_p()
-        lib.kith_store_set(self._handle, name, value, byref(error))
+        lib.kith_store_set(self._handle, name, len(name), value, byref(error))
         lib.kith_free(value)
         check(error)
 
@@ -178,12 +190,18 @@ class Store(Owner, Values):
         """
         conflict, result = self._try(body)
         if conflict:
-            # One thread at a time tries again: many that met would keep each other from being accepted.
-            with self._retries:
-                for _ in range(_TRIES - 1):
-                    conflict, result = self._try(body)
-                    if not conflict:
-                        break
+            # One thread at a time tries again: many that met would keep each other from being accepted. A
+            # commit within a body takes no turn: the thread that has it may wait for this one.
+            is_inner = _thread.tries_again
+            with nullcontext() if is_inner else self._retries:
+                try:
+                    _thread.tries_again = True
+                    for _ in range(_TRIES - 1):
+                        conflict, result = self._try(body)
+                        if not conflict:
+                            break
+                finally:
+                    _thread.tries_again = is_inner
         if conflict:
             raise conflict
         return result
@@ -215,7 +233,7 @@ class Store(Owner, Values):
                 made.append(new(value))
             lib.kith_store_set_each(
                 self._handle, len(keys), (c_char_p * len(keys))(*keys),
-                (c_void_p * len(keys))(*made), byref(error))
+                (c_size_t * len(keys))(*map(len, keys)), (c_void_p * len(keys))(*made), byref(error))
         finally:
             for handle in made:
                 lib.kith_free(handle)
@@ -249,9 +267,8 @@ class Store(Owner, Values):
         return self.commit(lambda transaction: transaction.popitem())
 
     def clear(self) -> None:
-        """As `Transaction.clear()`, in one transaction."""
-        if self.commit(lambda transaction: transaction._removes_all()):
-            raise stays()
+        """Removes all keys, in one transaction."""
+        self.commit(lambda transaction: transaction.clear())
 
     # Changes.
 
@@ -284,13 +301,14 @@ class Store(Owner, Values):
     def history(self, key: Optional[str] = None, limit: int = 0) -> list[dict[str, Value]]:
         """What a key (None: every key) showed before on this device, newest first: dictionaries with
         "number", "transaction", "key", "value", "ended" and "endedBy", as kith.h has them."""
-        name, limit = None if key is None else encoded_key(key), fitting(limit, c_size_t, "limit")
-        return self._ask(lib.kith_store_history, name, limit)  # type: ignore[no-any-return]
+        name, limit = b"" if key is None else encoded_key(key), fitting(limit, c_size_t, "limit")
+        return self._ask(  # type: ignore[no-any-return]
+            lib.kith_store_history, None if key is None else name, len(name), limit)
 
     def undo(self, key: str, number: int = 0) -> Optional[dict[str, Value]]:
         """Makes a key show a past value again (0: the newest), and returns that; None if there is none."""
         name, number = encoded_key(key), fitting(number, c_uint64, "number")
-        return self._ask(lib.kith_store_undo, name, number)  # type: ignore[no-any-return]
+        return self._ask(lib.kith_store_undo, name, len(name), number)  # type: ignore[no-any-return]
 
     def undo_transaction(self, transaction: int) -> list[dict[str, Value]]:
         """Makes all keys whose values ended together show those again, and returns them."""

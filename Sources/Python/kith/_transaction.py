@@ -32,8 +32,7 @@ class Values(MutableMapping[str, Value]):
         try:
             name = encoded_key(key)
         except KithError:
-            # Another program may have written one with a zero byte, which cannot be asked for.
-            return self.snapshot().get(key)
+            return None
         return self._get(name)
 
     def snapshot(self, prefix: str = "") -> dict[str, Value]:
@@ -41,7 +40,7 @@ class Values(MutableMapping[str, Value]):
         try:
             name = encoded_key(prefix)
         except KithError:
-            return {key: value for key, value in self.snapshot().items() if key.startswith(prefix)}
+            return {}  # no key begins so
         return self._snapshot(name)
 
     def __getitem__(self, key: str) -> Value:
@@ -86,17 +85,17 @@ class Transaction(Owner, Values):
 
     def _get(self, name: bytes) -> Any:
         error = c_void_p()
-        return take(lib.kith_transaction_get(self._handle, name, byref(error)), error)
+        return take(lib.kith_transaction_get(self._handle, name, len(name), byref(error)), error)
 
     def _snapshot(self, prefix: bytes) -> dict[str, Value]:
         error = c_void_p()
         values: dict[str, Value] = take(
-            lib.kith_transaction_snapshot(self._handle, prefix, byref(error)), error)
+            lib.kith_transaction_snapshot(self._handle, prefix, len(prefix), byref(error)), error)
         return values
 
     def _set(self, name: bytes, value: Optional[int]) -> None:
         error = c_void_p()
-        lib.kith_transaction_set(self._handle, name, value, byref(error))
+        lib.kith_transaction_set(self._handle, name, len(name), value, byref(error))
         lib.kith_free(value)
         check(error)
 
@@ -108,36 +107,18 @@ class Transaction(Owner, Values):
         """Raises `KithError` with "unexpectedValue" unless the key shows the value; None: shows none."""
         name, error = encoded_key(key), c_void_p()
         made = None if value is None else new(value)
-        lib.kith_transaction_expect(self._handle, name, made, byref(error))
+        lib.kith_transaction_expect(self._handle, name, len(name), made, byref(error))
         lib.kith_free(made)
         check(error)
 
     def popitem(self) -> tuple[str, Value]:
-        """Removes a key, and returns it with its value. One with a zero byte comes last, and raises
-        `KithError` with "invalidKey"."""
-        items = self.snapshot()
-        if not items:
-            raise KeyError("there is no key")
-        key = min(items, key=lambda key: "\0" in key)
-        self._set(encoded_key(key), None)
-        return key, items[key]
+        """Removes the first key, and returns it with its value."""
+        for key, value in self.snapshot().items():
+            self._set(encoded_key(key), None)
+            return key, value
+        raise KeyError("there is no key")
 
     def clear(self) -> None:
-        """Removes all keys. If one has a zero byte, it stays, and `KithError` with "invalidKey" is raised
-        after the others were removed."""
-        if self._removes_all():
-            raise stays()
-
-    def _removes_all(self) -> bool:
-        """Whether a key stays."""
-        keys = list(self)
-        for key in keys:
-            if "\0" not in key:
-                self._set(encoded_key(key), None)
-        return any("\0" in key for key in keys)
-
-
-def stays() -> KithError:
-    return KithError(
-        "invalidKey",
-        "A key has a zero byte, so it stays; the others were removed. Remove it by kith rm --prefix.")
+        """Removes all keys."""
+        for key in list(self):
+            self._set(encoded_key(key), None)

@@ -24,8 +24,8 @@ _LAST = datetime.max.replace(tzinfo=timezone.utc)
 
 
 def encoded_key(key: str) -> bytes:
-    """A key as the library takes it."""
-    return text(key, "key", "invalidKey")
+    """A key as the library takes it, with its length."""
+    return text(key, "key", "invalidKey", has_length=True)
 
 
 def encoded_text(content: str) -> bytes:

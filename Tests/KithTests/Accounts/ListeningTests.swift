@@ -44,11 +44,46 @@ struct ListeningTests {
     try nodes.first.close()
   }
 
+  /// `kith_accounts_run()` waits for that.
+  @Test func `accounts tell that they serve once they listen, or are attached`() async throws {
+    let directory = try TestDirectory()
+    let accounts = try await accounts(directory.child("a"), host: "127.0.0.1", port: 0)
+    let addresses = try await untilTold(accounts)
+    #expect(!addresses.isEmpty)
+    try await AccountsTests.serving(accounts) {
+      try await eventually { !self.listening(accounts).isEmpty }
+      let other = try AccountsTests.open(directory.child("a"))
+      let addresses = try await self.untilTold(other)
+      #expect(addresses.isEmpty)
+      try other.close()
+    }
+    try accounts.close()
+  }
+
+  /// Serves accounts until they tell that they serve, and returns where they listen then.
+  private func untilTold(_ accounts: Accounts) async throws -> [String] {
+    let (told, telling) = AsyncStream<[String]>.makeStream()
+    let running = Task {
+      defer { telling.finish() }
+      try await accounts.run { telling.yield(self.listening(accounts)) }
+    }
+    var addresses: [String]?
+    for await found in told {
+      addresses = found
+      break
+    }
+    running.cancel()
+    try await running.value
+    return try #require(addresses)
+  }
+
   /// Listening nowhere is no fallback: the program is told, and so is its log.
   @Test func `another error of listening is thrown and logged`() async throws {
     let directory = try TestDirectory()
     let accounts = try await accounts(directory.child("a"), host: "192.0.2.1", port: 4_114)
-    let error = await #expect(throws: KithError.self) { try await accounts.run() }
+    let error = await #expect(throws: KithError.self) {
+      try await accounts.run { Issue.record("it listens nowhere") }
+    }
     #expect(error?.code == .network)
     #expect(error?.message.contains("192.0.2.1 is no address of this host") == true)
     #expect(lines.all.contains { $0.hasPrefix("error:") && $0.contains("192.0.2.1") })
