@@ -79,7 +79,7 @@
       case (.post, "/api/pairing/answer"): return { try await done(answerPairing($0.decoded())) }
       case (.post, "/api/pairing/cancel"): return { _ in done(pairing.cancel()) }
       case (.get, "/api/accounts"): return { _ in try await knownAccounts() }
-      case (.post, "/api/account/create"): return { try await createAccount($0.decoded()) }
+      case (.post, "/api/account/create"): return { try await done(createAccount($0.decoded())) }
       case (.post, "/api/account/sign-in"): return { try await done(signIn($0.decoded())) }
       default: return nil
       }
@@ -338,16 +338,10 @@
 
     struct Create: Decodable { var name: String }
 
-    func createAccount(_ body: Create) async throws -> Response {
+    func createAccount(_ body: Create) throws {
       try requireAccount(false)
       try DeviceName.check(body.name)
-      let made = try await accounts.createAccount(name: body.name)
-      return Response(
-        .object([
-          "account": .string(made.summary.account.hex),
-          "device": NodeStatus.Device(id: made.summary.device, name: made.summary.name).document,
-          "recoveryKey": .string(made.recoveryKey),
-        ]))
+      try pairing.begin(.create(name: body.name))
     }
 
     struct SignIn: Decodable { var account: String }

@@ -1,10 +1,11 @@
+import Dispatch
 import Kith
 import KithCommands
 import KithCore
 import ServiceLifecycle
 import Synchronization
 
-/// The one pairing of the page: this device invites another, or joins an account.
+/// The one pairing of the page: this device invites another, joins an account, or creates one.
 final class Pairing: Sendable {
   enum State: Sendable {
     case opening
@@ -14,6 +15,9 @@ final class Pairing: Sendable {
     case admitting(Role)
     case searching
     case pulling(JoinProgress)
+    case creating
+    /// A person writes the recovery key down. The account does not exist before that.
+    case showing(AccountSummary, recoveryKey: String)
     /// `partial`: says that stores came only in part.
     case done(Role, PairingDevice?, partial: String? = nil, notice: String? = nil)
     case failed(Role, PageFailure)
@@ -24,16 +28,46 @@ final class Pairing: Sendable {
       default: false
       }
     }
+
+    /// The device about which a person is asked; nil: nobody is asked.
+    var asked: DeviceID? {
+      switch self {
+      case .asking(_, let device, _, _): device.id
+      case .showing(let summary, _): summary.device
+      default: nil
+      }
+    }
   }
 
   enum Role: String {
-    case inviter, joiner
+    case inviter, joiner, creator
   }
 
   enum Job: Sendable {
     case invite
     case join(code: String, name: String, address: String?)
+    case create(name: String)
+
+    var role: Role {
+      switch self {
+      case .invite: .inviter
+      case .join: .joiner
+      case .create: .creator
+      }
+    }
+
+    /// The state with which it begins.
+    var beginning: State {
+      switch self {
+      case .invite: .opening
+      case .join: .searching
+      case .create: .creating
+      }
+    }
   }
+
+  /// Takes a person's answer.
+  private typealias Answer = @Sendable (Bool) -> Void
 
   /// Invitations end then, and after so many wrong codes (`Docs/Protocol/pairing.md`, "Inviting").
   private static let milliseconds: UInt64 = 600_000
@@ -43,7 +77,7 @@ final class Pairing: Sendable {
     /// The number of the newest job. Older jobs, which may not have ended yet, change nothing.
     var number = 0
     var state: State?
-    var answer: AsyncStream<Bool>.Continuation?
+    var answer: Answer?
     var task: Task<Void, Never>?
   }
 
@@ -67,7 +101,7 @@ final class Pairing: Sendable {
   func begin(_ job: Job) throws(PageFailure) {
     let isBegun = content.withLock { content in
       guard content.state.map(\.hasEnded) ?? true else { return false }
-      if case .join = job { content.state = .searching } else { content.state = .opening }
+      content.state = job.beginning
       content.number += 1
       content.answer = nil
       let (number, earlier) = (content.number, content.task)
@@ -79,70 +113,110 @@ final class Pairing: Sendable {
       return true
     }
     guard isBegun else {
-      throw PageFailure(.refused, "another pairing is under way; cancel it first")
+      throw PageFailure(
+        .refused, "another pairing, or a new account, is under way; cancel it first")
     }
     changed.raise()
   }
 
   /// Answers the question about a device. Does nothing if another one is asked about by now: nobody
-  /// has compared its fingerprint.
+  /// has compared its fingerprint, or has its account's recovery key.
   func answer(_ isWanted: Bool, about device: DeviceID) {
-    let answer = content.withLock { content -> AsyncStream<Bool>.Continuation? in
-      guard case .asking(_, let asked, _, _) = content.state, asked.id == device else {
-        return nil
-      }
+    let answer = content.withLock { content -> Answer? in
+      guard content.state?.asked == device else { return nil }
       defer { content.answer = nil }
       return content.answer
     }
-    answer?.yield(isWanted)
-    answer?.finish()
+    answer?(isWanted)
   }
 
   /// Ends the pairing, or forgets one that has ended.
   func cancel() {
-    let task = content.withLock { content in
+    let (task, answer) = content.withLock { content -> (Task<Void, Never>?, Answer?) in
       content.state = nil
-      return content.task
+      defer { content.answer = nil }
+      return (content.task, content.answer)
     }
+    // In this order: the other person of a pairing is not told of a refusal.
     task?.cancel()
+    answer?(false)
     changed.raise()
   }
 
-  /// Does nothing once the pairing was cancelled, or another one has begun.
-  private func show(
-    _ state: State, _ number: Int, asking answer: AsyncStream<Bool>.Continuation? = nil
-  ) {
-    content.withLock { content in
-      guard content.number == number, content.state != nil else { return }
+  /// Does nothing, and returns false, once the pairing was cancelled, or another one has begun. With
+  /// nil it has ended, and there is nothing to say.
+  @discardableResult
+  private func show(_ state: State?, _ number: Int, asking answer: Answer? = nil) -> Bool {
+    let isShown = content.withLock { content in
+      guard content.number == number, content.state != nil else { return false }
       (content.state, content.answer) = (state, answer)
+      return true
     }
     changed.raise()
+    return isShown
   }
 
   private func perform(_ job: Job, _ number: Int) async {
-    let role: Role = if case .join = job { .joiner } else { .inviter }
     do {
       switch job {
       case .invite:
-        show(.done(role, try await invite(number)), number)
+        show(.done(.inviter, try await invite(number)), number)
       case .join(let code, let name, let address):
-        let newest = Mutex<JoinProgress?>(nil)
-        try await accounts.signIn(
-          code: code, name: name, address: address,
-          onProgress: { progress in
-            newest.withLock { $0 = progress }
-            self.show(.pulling(progress), number)
-          },
-          confirm: { inviter, fingerprint in
-            await self.ask(role, inviter, fingerprint, notice: nil, number)
-          })
-        let notice = try? await accounts.status().unshownNotice
-        let partial = newest.withLock { $0?.partialNotice }
-        show(.done(role, nil, partial: partial, notice: notice ?? nil), number)
+        show(try await join(code, name, address, number), number)
+      case .create(let name):
+        try await accounts.createAccount(name: name) { summary, recoveryKey throws(KithError) in
+          guard self.isKept(recoveryKey, of: summary, number) else {
+            throw KithError(.declined, "The account was not created.")
+          }
+        }
+        show(nil, number)
       }
     } catch {
-      show(.failed(role, PageFailure(error)), number)
+      show(.failed(job.role, PageFailure(error)), number)
     }
+  }
+
+  /// Returns what to show at the end.
+  private func join(
+    _ code: String, _ name: String, _ address: String?, _ number: Int
+  ) async throws -> State {
+    let newest = Mutex<JoinProgress?>(nil)
+    var notice: String?
+    do {
+      try await accounts.signIn(
+        code: code, name: name, address: address,
+        onProgress: { progress in
+          newest.withLock { $0 = progress }
+          self.show(.pulling(progress), number)
+        },
+        confirm: { inviter, fingerprint in
+          await self.ask(.joiner, inviter, fingerprint, notice: nil, number)
+        })
+      notice = try? await accounts.status().unshownNotice
+    } catch {
+      // Once the device exists it has joined, whatever failed afterwards.
+      let isSignedOut = try? Accounts.isSignedOut(in: accounts.configuration.directory)
+      guard isSignedOut == false else { throw error }
+      notice = PageFailure(error).message
+    }
+    let partial = newest.withLock { $0?.partialNotice }
+    return .done(.joiner, nil, partial: partial, notice: notice)
+  }
+
+  /// Shows the recovery key, and blocks until a person has written it down, or cancels. Each page
+  /// that is opened meanwhile shows it too.
+  private func isKept(_ recoveryKey: String, of summary: AccountSummary, _ number: Int) -> Bool {
+    let isKept = Mutex(false)
+    let isAnswered = DispatchSemaphore(value: 0)
+    let isShown = show(.showing(summary, recoveryKey: recoveryKey), number) { answer in
+      isKept.withLock { $0 = answer }
+      isAnswered.signal()
+    }
+    guard isShown else { return false }
+    isAnswered.wait()
+    guard isKept.withLock({ $0 }) else { return false }
+    show(.creating, number)
+    return true
   }
 
   private func invite(_ number: Int) async throws -> PairingDevice {
@@ -171,8 +245,10 @@ final class Pairing: Sendable {
     _ role: Role, _ device: PairingDevice, _ fingerprint: String, notice: String?, _ number: Int
   ) async -> Bool {
     let (answers, answer) = AsyncStream<Bool>.makeStream()
-    show(
-      .asking(role, device, ownFingerprint: fingerprint, notice: notice), number, asking: answer)
+    show(.asking(role, device, ownFingerprint: fingerprint, notice: notice), number) { isWanted in
+      answer.yield(isWanted)
+      answer.finish()
+    }
     let isWanted = await answers.first { _ in true } ?? false
     if isWanted { show(.admitting(role), number) }
     return isWanted
@@ -204,6 +280,15 @@ extension Pairing.State {
         )
       case .admitting(let role): (role, "admitting", [:])
       case .searching: (.joiner, "searching", [:])
+      case .creating: (.creator, "creating", [:])
+      case .showing(let summary, let recoveryKey):
+        (
+          .creator, "showing",
+          [
+            "device": NodeStatus.Device(id: summary.device, name: summary.name).document,
+            "recoveryKey": .string(recoveryKey),
+          ]
+        )
       case .pulling(let progress):
         (
           .joiner, "pulling",

@@ -11,7 +11,7 @@
       weak var object: AnyObject?
     }
 
-    // Unchecked: the stored values are only compared and returned to the center.
+    // Unchecked: a center has a lock of its own, and the token only goes back to it.
     private struct Registration: @unchecked Sendable {
       var observer: Weak
       var center: NotificationCenter

@@ -101,11 +101,19 @@ class DeviceTests(Case):
         laptop.wait_state("Nobody is signed in.")
         self.picture(laptop.browser, "1-welcome")
         laptop.browser.type("#create-name", "laptop")
-        laptop.press("Create the account")
-        laptop.peer.secrets.append(laptop.browser.wait_text("#recovery-key", "-"))
+        laptop.press("Create the account", "#create-form")
+        key = laptop.browser.wait_text("#recovery-key", "-")
+        laptop.peer.secrets.append(key)
+        # It lasts until a person has it, and there is no account before.
+        laptop.browser.open(laptop.peer.root)
+        self.assertEqual(laptop.browser.wait_text("#recovery-key", "-"), key)
+        laptop.wait_state("Nobody is signed in.")
+        self.assertTrue(laptop.browser.run("return document.querySelector('#recovery-done').disabled"))
         self.picture(laptop.browser, "2-recovery-key")
         laptop.browser.click("#recovery-sure")
-        laptop.press("Done", "#recovery")
+        laptop.press("Create the account", "#pairing")
+        laptop.wait_closed("pairing")
+        self.assertNotIn(key, laptop.browser.run("return document.documentElement.outerHTML"))
         laptop.wait_state("only device")
         laptop.add("theme", "dark")
 
@@ -160,6 +168,25 @@ class DeviceTests(Case):
         stranger.wait_state("Nobody is signed in.")
         laptop.press("Close", "#pairing")
         laptop.wait_state("only device")
+        self.assertEqual(len(laptop.peer.status["devices"]), 1)
+
+    def test_given_up_pairing(self):
+        """a device that waits for the other one's person can give up, by a button and by Escape"""
+        laptop = KithPage(self.browser(), self.account(theme="dark")).open()
+        desktop = self.open_empty(1, "desktop")
+        escape = "\ue00c"
+        for give_up in (lambda: desktop.press("Cancel", "#pairing"),
+                        lambda: desktop.browser.press_key(escape)):
+            self.join(desktop, *self.invite(laptop))
+            laptop.browser.wait_text("#pairing-title", "Is this your device?")
+            desktop.press("Both are the same: join")
+            desktop.browser.wait_text("#pairing-title", "Finishing")
+            give_up()
+            desktop.wait_closed("pairing")
+            desktop.wait_state("Nobody is signed in.")
+            laptop.browser.wait_text("#pairing-title", "did not join")
+            laptop.press("Close", "#pairing")
+            laptop.wait_closed("pairing")
         self.assertEqual(len(laptop.peer.status["devices"]), 1)
 
     def test_revocation(self):

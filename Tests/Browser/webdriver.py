@@ -145,6 +145,11 @@ class Browser:
         self.act(css, "clear")
         self.act(css, "value", text=text)
 
+    def press_key(self, key):
+        """Presses a key where the focus is."""
+        strokes = [{"type": kind, "value": key} for kind in ("keyDown", "keyUp")]
+        self.post("/actions", actions=[{"type": "key", "id": "keyboard", "actions": strokes}])
+
     def text(self, css):
         """The text that a person sees; None if there is no such element or it is not shown."""
         return self.run("const element = document.querySelector(arguments[0]);"

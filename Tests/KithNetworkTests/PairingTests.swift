@@ -86,6 +86,22 @@ struct PairingTests {
     await listener.close()
   }
 
+  @Test func `an end is told before the messages that wait are taken`() async throws {
+    let (listener, joiner, inviter) = try await paired()
+    let (ended, end) = AsyncStream<Void>.makeStream()
+    inviter.onEnd { end.finish() }
+    try joiner.send([5])
+    joiner.close()
+    for await () in ended {}
+    // Nor is one missed that came before.
+    let (endedBefore, endBefore) = AsyncStream<Void>.makeStream()
+    inviter.onEnd { endBefore.finish() }
+    for await () in endedBefore {}
+    #expect(try await inviter.receive() == [5])
+    await #expect(throws: PairingError.closed) { try await inviter.receive() }
+    await listener.close()
+  }
+
   /// An inviter may have much to publish before its session begins.
   @Test func messagesOfASessionWaitForItsOwner() async throws {
     let (listener, joiner, inviter) = try await paired()
@@ -163,7 +179,8 @@ struct PairingTests {
     await listener.close()
   }
 
-  @Test func oneExchangeAtATime() async throws {
+  /// A second joiner was let in while the inviter still asked about the first, which had gone.
+  @Test func `one exchange at a time, and none after one that came so far`() async throws {
     // Long enough for a handshake under a sanitizer; those that are turned away take all of it.
     let configuration = configuration(handshake: .seconds(1))
     let listener = listener(configuration)
@@ -177,8 +194,8 @@ struct PairingTests {
     }
     first.close()
     await #expect(throws: PairingError.closed) { try await inviter.receive() }
-    let second = try await join(address, token: 1, configuration: configuration)
-    second.close()
+    try await untilNobodyListens(at: address)
+    await #expect(throws: PairingError.closed) { try await listener.accept() }
     await listener.close()
   }
 

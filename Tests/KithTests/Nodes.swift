@@ -121,7 +121,7 @@ func freePort() throws -> UInt16 {
 
 /// Whether nobody listens on a port: also no process that another test forks just now, which has
 /// this one's descriptors until it runs its program.
-private func isFree(_ port: UInt16) -> Bool {
+func isFree(_ port: UInt16) -> Bool {
   let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
   let descriptor = socket(AF_INET, kind, 0)
   defer { close(descriptor) }

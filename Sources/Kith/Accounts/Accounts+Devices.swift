@@ -99,7 +99,7 @@ extension Accounts {
   /// }
   /// ```
   /// An invitation lives in memory only, allows 3 tries and 10 minutes, and accepts one device. It
-  /// ends when the body returns without having accepted a candidate.
+  /// ends when its candidate goes, or when the body returns without having accepted one.
   ///
   /// - Parameters:
   ///   - addresses: The hosts that the token names; empty: this host's own addresses.
@@ -126,13 +126,10 @@ extension Accounts {
           opening.yield(invitation)
         } onJoinRequest: { joiner in
           let (answers, question) = AsyncStream<Bool>.makeStream()
-          asking.question.withLock { $0 = question }
+          guard asking.begin(question) else { return false }
           candidate.yield(Invitation.Candidate(joiner, question))
           let isAccepted = await answers.first { _ in true } ?? false
-          if Task.isCancelled {
-            asking.question.withLock { $0 = nil }
-            asking.hasGone.raise()
-          }
+          if Task.isCancelled { asking.candidateHasGone() }
           return isAccepted
         }.id
       }
@@ -143,10 +140,9 @@ extension Accounts {
         try await body(invitation)
         break
       }
-      // Unless it was accepted, it is told that it is declined, which ends the invitation.
-      asking.question.withLock { $0 }?.finish()
+      asking.end()
       group.addTask {
-        for await () in asking.hasGone where asking.question.withLock({ $0 == nil }) { break }
+        await asking.untilNobodyAsks()
         return nil
       }
       var device = try await group.next() ?? nil
@@ -175,9 +171,42 @@ extension Accounts {
 
     /// The candidate that asks, or asked and got its answer.
     final class Asking: Sendable {
-      /// Nil: none, or it has gone.
-      let question = Mutex<Question?>(nil)
-      let hasGone = Signal()
+      private struct State {
+        /// Nil: none, or it has gone.
+        var question: Question?
+        /// Whether the body has returned, and so answers no more.
+        var isOver = false
+      }
+
+      private let state = Mutex(State())
+      private let hasGone = Signal()
+
+      /// False: nobody answers any more.
+      func begin(_ question: Question) -> Bool {
+        state.withLock { state in
+          if !state.isOver { state.question = question }
+          return !state.isOver
+        }
+      }
+
+      func candidateHasGone() {
+        state.withLock { $0.question = nil }
+        hasGone.raise()
+      }
+
+      /// Unless it was accepted, the candidate is told that it is declined, which ends the invitation.
+      func end() {
+        let question = state.withLock { state in
+          state.isOver = true
+          return state.question
+        }
+        question?.finish()
+      }
+
+      /// Returns at once if no candidate has come.
+      func untilNobodyAsks() async {
+        for await () in hasGone where state.withLock({ $0.question == nil }) { break }
+      }
     }
 
     /// A device that asks to join.
@@ -227,8 +256,9 @@ extension Accounts {
 
   /// The ``status()`` now and after each change, through signing in and out.
   ///
-  /// At most ten come in a second, and a slow reader gets only the latest. It ends when the accounts
-  /// are closed or the task is cancelled.
+  /// At most ten come in a second, and a slow reader gets only the latest. While the other program's
+  /// node does not answer, none comes, and it is asked again and again. It ends when the accounts are
+  /// closed or the task is cancelled.
   ///
   /// ```swift
   /// for await status in accounts.statusUpdates { show(status.peers.count, status.problems) }
@@ -244,15 +274,22 @@ extension Accounts {
         let move = self.switched.version
         let progress = self.state.withLock { $0.active.service }.progress
         let step = progress.version
-        // Another process may be about to serve the directory.
-        if let status = try? await self.status(), status != last { return status }
-        await race([
+        var bodies: [@Sendable () async -> Void] = [
           { await self.switched.wait(after: move) }, { await progress.wait(after: step) },
-        ])
+        ]
+        if let status = try? await self.status() {
+          if status != last { return status }
+        } else {
+          // Another process may be about to serve the directory, or was stopped and goes on.
+          bodies.append { try? await Task.sleep(for: Self.retryInterval) }
+        }
+        await race(bodies)
       }
       return nil
     }
   }
 
   private static let statusInterval = Duration.milliseconds(100)
+  /// From a status that failed to the next question.
+  private static let retryInterval = Duration.seconds(1)
 }

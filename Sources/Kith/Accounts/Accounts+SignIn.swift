@@ -98,7 +98,10 @@ extension Accounts {
   ///     return whether to join. A token alone is proof enough for a program that trusts its source.
   /// - Returns: The account and the new device.
   /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `invalidName`, `cancelled`,
-  ///   `timedOut` or a storage code. Except with `timedOut`, nobody was signed in or out.
+  ///   `timedOut`, `tooManyStores` or a storage code. The device has joined nevertheless, and must not
+  ///   join again, if its inviter or the stores do not follow in time (`timedOut`), or if the account
+  ///   does not take the writes made here while nobody was signed in. Then ``signedIn`` is the
+  ///   account, at the latest once the stores follow. Otherwise nobody was signed in or out.
   @discardableResult
   public func signIn(
     code: String, name: String, address: String? = nil,
@@ -129,8 +132,9 @@ extension Accounts {
   /// try await accounts.signIn(to: chosen)
   /// ```
   ///
-  /// - Throws: ``KithError`` with `missing` if there is none, `timedOut` or a storage code. If its
-  ///   device cannot be opened, nothing has changed.
+  /// - Throws: ``KithError`` with `missing` if there is none, `timedOut`, `tooManyStores` or a storage
+  ///   code. If its device cannot be opened, nothing has changed. The account is signed in if it only
+  ///   does not take the writes made here while nobody was; see ``signOut()``.
   public func signIn(to account: AccountID) async throws(KithError) {
     try await move { registry throws(KithError) in
       let location = try self.directory.location(of: account, in: registry)

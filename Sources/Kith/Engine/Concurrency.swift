@@ -38,6 +38,16 @@ extension BlockingThread {
     }
     return try result.get()
   }
+
+  /// Runs blocking work as ``run(_:)`` does. If the task is cancelled, it returns nil at once; the work
+  /// goes on, and its value is released.
+  static func runUntilCancelled<Value: Sendable>(
+    _ body: @escaping @Sendable () -> Value
+  ) async -> Value? {
+    let (values, continuation) = AsyncStream<Value>.makeStream()
+    begin { continuation.yield(body()) }
+    return await values.first { _ in true }
+  }
 }
 
 extension DispatchQueue {

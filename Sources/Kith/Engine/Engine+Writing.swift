@@ -61,6 +61,10 @@ extension Engine: StoreService {
     return undone.past
   }
 
+  func syncReport(of store: StoreIdentifier, within _: Duration) -> SyncReport {
+    syncReport(of: store)
+  }
+
   func syncReport(of store: StoreIdentifier) -> SyncReport {
     let dispatcher = state.withLock { $0.carriers }
     let settings = dispatcher.inUse.filter { dispatcher.problem(of: $0.id) == nil }

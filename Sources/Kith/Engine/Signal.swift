@@ -103,3 +103,23 @@ extension Signal: AsyncSequence {
 
   package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(signal: self) }
 }
+
+/// Returns what the body returns, and cancels it once the signal is finished.
+@discardableResult
+func untilFinished<Result: Sendable>(
+  _ signal: Signal, _ body: @escaping @Sendable () async -> Result?
+) async -> Result? {
+  await withTaskGroup(of: Result?.self) { group in
+    group.addTask { await body() }
+    group.addTask {
+      for await () in signal {}
+      return nil
+    }
+    var result: Result?
+    for await finished in group {
+      result = result ?? finished
+      group.cancelAll()
+    }
+    return result
+  }
+}

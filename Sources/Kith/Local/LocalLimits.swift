@@ -40,6 +40,8 @@ package enum LocalLimits {
   static let connect = Duration.seconds(10)
   /// For an answer that needs no disk.
   static let request = Duration.seconds(5)
+  /// For the report at the end of a wait whose own time is over.
+  static let lateReport = Duration.seconds(2)
   /// For a write or a flush.
   static let write = Duration.seconds(30)
 }

@@ -395,23 +395,3 @@ extension KithError {
     KithError(.control, "The program has not opened the store \(store) here. Open it first.")
   }
 }
-
-/// Cancels the body once the signal is finished.
-@discardableResult
-private func untilFinished<Result: Sendable>(
-  _ signal: Signal, _ body: @escaping @Sendable () async -> Result?
-) async -> Result? {
-  await withTaskGroup(of: Result?.self) { group in
-    group.addTask { await body() }
-    group.addTask {
-      for await () in signal {}
-      return nil
-    }
-    var result: Result?
-    for await finished in group {
-      result = result ?? finished
-      group.cancelAll()
-    }
-    return result
-  }
-}

@@ -8,7 +8,7 @@ internal import Synchronization
 /// Only ``write(_:in:expecting:)`` creates a store; one that nobody wrote to shows nothing.
 package protocol NodeAccess: Sendable {
   /// Answers a request. `onEvent` gets the events before the answer, and returns whether to accept
-  /// a candidate. Throws also `control` or `cancelled`.
+  /// a candidate; it is cancelled if the candidate goes. Throws also `control` or `cancelled`.
   func perform(
     _ call: NodeCall, onEvent: @escaping @Sendable (NodeEvent) async -> Bool
   ) async throws(KithError) -> NodeAnswer
@@ -293,9 +293,12 @@ package struct LocalClient: NodeAccess {
     _ call: NodeCall, onEvent: @escaping @Sendable (NodeEvent) async -> Bool
   ) async throws(KithError) -> NodeAnswer {
     let directory = directory
-    let node = try await BlockingThread.run { () throws(KithError) in
-      try RemoteNode.reach(directory)
+    let cancelled = KithError(.cancelled, "The request was cancelled.")
+    // A connection that comes later is closed when it is released.
+    let reached = await BlockingThread.runUntilCancelled {
+      Result { () throws(KithError) in try RemoteNode.reach(directory) }
     }
+    guard let node = try reached?.get() else { throw cancelled }
     defer { node.close() }
     let result = await withTaskCancellationHandler {
       await Result(awaiting: { () async throws(KithError) in
@@ -306,8 +309,7 @@ package struct LocalClient: NodeAccess {
     }
     switch result {
     case .success(let answer): return answer
-    case .failure where Task.isCancelled:
-      throw KithError(.cancelled, "The request was cancelled.")
+    case .failure where Task.isCancelled: throw cancelled
     case .failure(let error): throw error
     }
   }

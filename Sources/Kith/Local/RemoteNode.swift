@@ -207,20 +207,35 @@ final class RemoteNode: StoreService, NodeAccess {
   }
 
   private func exchange(
-    _ call: NodeCall, _ onEvent: (NodeEvent) async -> Bool
+    _ call: NodeCall, _ onEvent: @escaping @Sendable (NodeEvent) async -> Bool
   ) async throws(KithError) -> NodeAnswer {
-    let (outcomes, continuation) = AsyncStream<Outcome>.makeStream()
-    let id = try send(call, within: call.timeout) { continuation.yield($0) }
-    defer { take(id) }
-    for await outcome in outcomes {
-      guard case .event(let event) = outcome else { return try answer(outcome, to: call) }
-      let isAccepted = await onEvent(event)
-      // A question that was cancelled has no answer.
-      if case .candidate = event, !Task.isCancelled {
-        try send(.decide(isAccepted: isAccepted)) { _ in }
+    let (events, continuation) = AsyncStream<NodeEvent>.makeStream()
+    let last = Mutex<Outcome?>(nil)
+    let hasEnded = Signal()
+    let id = try send(call, within: call.timeout) { outcome in
+      if case .event(let event) = outcome {
+        continuation.yield(event)
+      } else {
+        last.withLock { $0 = outcome }
+        hasEnded.finish()
+        continuation.finish()
       }
     }
-    throw KithError(.cancelled, "The request was cancelled.")
+    defer { take(id) }
+    for await event in events {
+      guard case .candidate = event else {
+        _ = await onEvent(event)
+        continue
+      }
+      let isAccepted = await untilFinished(hasEnded) { await onEvent(event) }
+      // A question that was cancelled has no answer.
+      guard let isAccepted, !Task.isCancelled, !hasEnded.isFinished else { continue }
+      try send(.decide(isAccepted: isAccepted)) { _ in }
+    }
+    guard let outcome = last.withLock(\.self) else {
+      throw KithError(.cancelled, "The request was cancelled.")
+    }
+    return try answer(outcome, to: call)
   }
 
   static func brokenOff(_ directory: String) -> KithError {
@@ -436,8 +451,10 @@ final class RemoteNode: StoreService, NodeAccess {
     return values
   }
 
-  func syncReport(of store: StoreIdentifier) throws(KithError) -> SyncReport {
-    guard case .syncReport(let report) = try question(.syncReport(store)) else {
+  func syncReport(
+    of store: StoreIdentifier, within limit: Duration
+  ) throws(KithError) -> SyncReport {
+    guard case .syncReport(let report) = try ask(.syncReport(store), within: limit) else {
       throw .malformedControl
     }
     return report

@@ -25,20 +25,25 @@ extension Node {
   }
 
   /// Invites one device by a token or a short code; see ``NodeAccess``. `onEvent` gets the
-  /// invitation, then wrong codes and the candidate, and returns whether to accept that.
+  /// invitation, then wrong codes and the candidate, and returns whether to accept that. It is
+  /// cancelled if the candidate goes.
   ///
   /// An invitation lives in memory only, allows 3 tries and 10 minutes, and accepts one device.
   ///
   /// - Throws: ``KithError`` with `pairingCode` (``KithError/triesLeft`` is 0 if wrong codes ended
-  ///   it), `declined`, `network`, `cancelled` or a storage code.
+  ///   it), `declined`, `network`, `cancelled`, `closed` or a storage code.
   func invite(
     _ options: InvitationOptions, onEvent: @escaping @Sendable (NodeEvent) async -> Bool
   ) async throws(KithError) -> PairingDevice {
-    do {
-      return try await runInvitation(options, onEvent)
-    } catch {
-      throw KithError(pairing: error)
+    let invited = await untilFinished(engine.progress) {
+      await Result(awaiting: { try await self.runInvitation(options, onEvent) })
     }
+    do {
+      if let device = try invited?.get() { return device }
+    } catch {
+      guard engine.progress.isFinished else { throw KithError(pairing: error) }
+    }
+    throw .closedNode
   }
 
   private func runInvitation(
@@ -119,7 +124,7 @@ extension Node {
   }
 
   private func admit(
-    _ channel: PairingChannel, _ onEvent: @Sendable (NodeEvent) async -> Bool
+    _ channel: PairingChannel, _ onEvent: @escaping @Sendable (NodeEvent) async -> Bool
   ) async throws -> PairingDevice {
     defer { channel.close() }
     guard let request = JoinRequestMessage(decoding: channel.remotePayload) else {
@@ -143,10 +148,13 @@ extension Node {
       id: certificate.device, name: certificate.name,
       fingerprint: Fingerprint(of: certificate.device).description,
       address: channel.remoteAddress)
-    let isWanted = await onEvent(.candidate(candidate))
+    let hasEnded = Signal()
+    channel.onEnd(hasEnded.finish)
+    let isWanted = await untilFinished(hasEnded) { await onEvent(.candidate(candidate)) }
     // A question that was cancelled is no refusal: the other person sees that the exchange ended.
     try Task.checkCancellation()
-    guard isWanted else {
+    guard isWanted == true else {
+      // If the candidate has gone, this throws why.
       try channel.send(JoinReply(isAccepted: false).encoded())
       await channel.awaitEnd()
       throw KithError(.declined, "The device was not taken in.", device: certificate.device)

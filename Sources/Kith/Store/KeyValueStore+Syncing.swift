@@ -84,7 +84,10 @@ extension KeyValueStore {
       try? await Task.sleep(until: min(end, .now + Self.askingInterval), clock: .continuous)
     } while ContinuousClock.now < end && !Task.isCancelled
     if Task.isCancelled { throw KithError(.cancelled, "The wait was cancelled.") }
-    return try await BlockingThread.run { () throws(KithError) in try self.syncReport }
+    let limit = max(LocalLimits.lateReport, min(LocalLimits.request, end - .now))
+    return try await BlockingThread.run { () throws(KithError) in
+      try self.syncReport(within: limit)
+    }
   }
 
   /// The devices known to have, or not to have, this device's writes.
@@ -92,8 +95,12 @@ extension KeyValueStore {
   /// - Throws: ``KithError`` as ``usage`` does.
   /// - Complexity: O(*d*) in the account's devices.
   public var syncReport: SyncReport {
-    get throws(KithError) {
-      try withService { service throws(KithError) in try service.syncReport(of: identifier) }
+    get throws(KithError) { try syncReport(within: LocalLimits.request) }
+  }
+
+  private func syncReport(within limit: Duration) throws(KithError) -> SyncReport {
+    try withService { service throws(KithError) in
+      try service.syncReport(of: identifier, within: limit)
     }
   }
 }

@@ -70,7 +70,10 @@ protocol StoreService: AnyObject, Sendable {
   /// Writes past values as ``writeDurably(_:_:expecting:)`` writes; empty if none are kept.
   func perform(_ undo: Undo, in store: StoreIdentifier) async throws(KithError) -> [PastValue]
 
-  func syncReport(of store: StoreIdentifier) throws(KithError) -> SyncReport
+  /// Throws `timedOut` if another program's node does not answer in that time.
+  func syncReport(
+    of store: StoreIdentifier, within limit: Duration
+  ) throws(KithError) -> SyncReport
 
   /// Waits until the report ``SyncReport/isComplete``, or so many devices have everything; at most
   /// for a time. Ends early if waiting cannot help. Throws if the node of another program could not be

@@ -7,9 +7,9 @@ struct AccountLeaveCommand: AsyncParsableCommand {
     commandName: "leave",
     abstract: "Remove an account from this host: this device's keys and data.",
     discussion: """
-      The account's other devices keep everything. They count this device until one of them \
-      revokes it (kith devices revoke): it cannot revoke itself. Refused while its node runs, and \
-      if writes would be lost; see --force.
+      The account's other devices keep what reached them: not this one's unpublished writes, nor \
+      its history. They count this device until one of them revokes it (kith devices revoke): it \
+      cannot revoke itself. Refused while its node runs, and if writes would be lost; see --force.
       """)
 
   @OptionGroup var options: CommonOptions

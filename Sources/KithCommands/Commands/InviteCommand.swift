@@ -58,9 +58,9 @@ struct InviteCommand: AsyncParsableCommand {
         let notice = DuplicateNames.notice(
           candidate.name, candidate.fingerprint, among: devices ?? [])
         if let notice { console.talk(notice) }
-        return isSure
-          || Confirmation.isGiven(
-            "Does the other device show the same two? Admit it?", console)
+        if isSure { return true }
+        return await Confirmation.isGivenUnlessCancelled(
+          "Does the other device show the same two? Admit it?", console)
       }
     }
     if options.json {

@@ -1,6 +1,8 @@
 import CLinux
+import Dispatch
 import FoundationEssentials
 import Glibc
+import Kith
 import KithTerminal
 
 /// Reads a file, a pipe, or standard input for `-`; files of /proc, too, of which Foundation's
@@ -73,12 +75,19 @@ enum InputText {
   /// Returns bytes of standard input as soon as there are some; none at the end, or once `stop` is
   /// raised.
   static func available(until stop: Stop) throws(CommandFailure) -> [UInt8] {
+    guard isAvailable(until: stop) else { return [] }
+    return try some(of: STDIN_FILENO, shown("-"))
+  }
+
+  /// Waits for bytes of standard input, which a terminal has once a line is whole, or for its end;
+  /// false once `stop` is raised.
+  fileprivate static func isAvailable(until stop: Stop) -> Bool {
     while true {
       var waiting = [STDIN_FILENO, stop.descriptor].map {
         pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
       }
       guard poll(&waiting, nfds_t(waiting.count), -1) > 0 else { continue }
-      return waiting[1].revents != 0 ? [] : try some(of: STDIN_FILENO, shown("-"))
+      return waiting[1].revents == 0
     }
   }
 
@@ -146,15 +155,34 @@ enum Confirmation {
   }
 
   /// Every answer but yes is no.
-  static func isGiven(_ question: String, _ console: Console) -> Bool {
-    let answer = answer(to: question + " [y/N] ", console)?.lowercased()
+  static func isGiven(
+    _ question: String, _ console: Console, until stop: InputText.Stop? = nil
+  ) -> Bool {
+    let answer = answer(to: question + " [y/N] ", console, until: stop)?.lowercased()
     return answer == "y" || answer == "yes"
   }
 
-  /// Returns the trimmed line; nil at the end of input. Drops input typed before the question.
-  static func answer(to question: String, _ console: Console) -> String? {
+  /// As ``isGiven(_:_:until:)``, on a thread that may wait. Once the task is cancelled, it is no.
+  static func isGivenUnlessCancelled(_ question: String, _ console: Console) async -> Bool {
+    let stop = InputText.Stop()
+    return await withTaskCancellationHandler {
+      await DispatchQueue.global().run { isGiven(question, console, until: stop) }
+    } onCancel: {
+      stop.raise()
+    }
+  }
+
+  /// Returns the trimmed line; nil at the end of input, or once `stop` is raised. Drops input typed
+  /// before the question.
+  static func answer(
+    to question: String, _ console: Console, until stop: InputText.Stop? = nil
+  ) -> String? {
     _ = tcflush(STDIN_FILENO, TCIFLUSH)
     console.prompt(Columns.coloured(question))
+    if let stop, !InputText.isAvailable(until: stop) {
+      console.prompt("\n")
+      return nil
+    }
     let line = (try? InputText.answer()) ?? nil
     return line?.trimmed
   }

@@ -37,6 +37,7 @@ package final class PairingChannel: Sendable {
     var messages: [[UInt8]] = []
     var waiter: CheckedContinuation<[UInt8], any Error>?
     var end: PairingError?
+    var onEnd: (@Sendable () -> Void)?
     /// Nil again after its end was told.
     var owner: (any PairingSessionOwner)?
     var isSession = false
@@ -191,6 +192,15 @@ package final class PairingChannel: Sendable {
     }
   }
 
+  /// Calls the body when the exchange ends, or at once if it has. Waiting messages stay.
+  package func onEnd(_ body: @escaping @Sendable () -> Void) {
+    let hasEnded = state.withLock { state in
+      if state.end == nil { state.onEnd = body }
+      return state.end != nil
+    }
+    if hasEnded { body() }
+  }
+
   /// Ends the exchange after the sent messages.
   package func close() {
     end(.closed)
@@ -199,11 +209,12 @@ package final class PairingChannel: Sendable {
 
   /// Waiting messages can still be received.
   func end(_ error: PairingError) {
-    let waiter = state.withLock { state in
+    let (waiter, onEnd) = state.withLock { state in
       if state.end == nil { state.end = error }
-      return state.waiter.take()
+      return (state.waiter.take(), state.onEnd.take())
     }
     waiter?.resume(throwing: error)
+    onEnd?()
   }
 
   func abort(_ error: PairingError) {

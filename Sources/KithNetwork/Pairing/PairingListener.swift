@@ -5,12 +5,14 @@ internal import Synchronization
 
 /// The inviter's own listener, under the invitation's token.
 ///
-/// It runs one exchange at a time; joiners with a code wait for their turn. Each wrong proof of the
-/// code spends one of three tries (``CodeInviterHandler``). So does each failed handshake with the
-/// token, unless the joiner closed or timed out before its first message; it fails silently.
+/// It runs one exchange at a time; joiners with a code wait for their turn. No exchange follows one
+/// that got as far as a valid message 3, and the listener ends with it. Each wrong proof of the code
+/// spends one of three tries (``CodeInviterHandler``). So does each failed handshake with the token,
+/// unless the joiner closed or timed out before its first message; it fails silently.
 package final class PairingListener: Sendable {
   private struct State {
     var triesLeft = NetworkLimits.pairingTries
+    /// Stays true once an exchange got as far as a valid message 3.
     var isExchanging = false
     var queue = PairingQueue()
     var listeners: [any Channel] = []
@@ -21,9 +23,6 @@ package final class PairingListener: Sendable {
     var waiter: CheckedContinuation<PairingChannel, any Error>?
     var end: PairingError?
     var timer: Scheduled<Void>?
-
-    /// Whether an exchange may begin.
-    var isFree: Bool { !isExchanging && arrived == nil }
   }
 
   let configuration: PairingConfiguration
@@ -74,10 +73,10 @@ package final class PairingListener: Sendable {
     return try bound.map { try PeerAddress(bound: $0) }
   }
 
-  /// Waits for a joiner's handshake. For another try, close the channel and call it again.
+  /// Waits for the joiner whose handshake succeeds.
   ///
-  /// Throws `triesExhausted`, `expired`, `closed` after ``close()``, `busy` if another task waits,
-  /// and `CancellationError`.
+  /// Throws `triesExhausted`, `expired`, `closed` after ``close()`` or that joiner's end, `busy` if
+  /// another task waits, and `CancellationError`.
   package func accept() async throws -> PairingChannel {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
@@ -90,8 +89,6 @@ package final class PairingListener: Sendable {
           return nil
         }
         if let result { continuation.resume(with: result) }
-        // If it has gone already, another exchange may begin.
-        if case .success? = result { beginNext() }
       }
     } onCancel: {
       state.withLock { $0.waiter.take() }?.resume(throwing: CancellationError())
@@ -113,7 +110,7 @@ package final class PairingListener: Sendable {
   /// False: another exchange is under way.
   func begin() -> Bool {
     state.withLock { state in
-      guard state.isFree, state.end == nil else { return false }
+      guard !state.isExchanging, state.end == nil else { return false }
       state.isExchanging = true
       return true
     }
@@ -125,7 +122,7 @@ package final class PairingListener: Sendable {
   ) {
     let now: PairingQueue.Verdict? = state.withLock { state in
       if state.end != nil { return .over }
-      guard !state.isFree else {
+      guard state.isExchanging else {
         state.isExchanging = true
         state.queue.began(bucket)
         return .begin
@@ -140,18 +137,11 @@ package final class PairingListener: Sendable {
     state.withLock { $0.queue.leave(id) }
   }
 
-  /// The next exchange may begin.
+  /// An exchange ended before a valid message 3, so the next may begin.
   func finishExchange() {
-    state.withLock { state in
-      state.active = nil
-      state.isExchanging = false
-    }
-    beginNext()
-  }
-
-  private func beginNext() {
     let next = state.withLock { state -> PairingQueue.Completion? in
-      guard state.isFree, state.end == nil, let next = state.queue.next() else { return nil }
+      state.isExchanging = false
+      guard state.end == nil, let next = state.queue.next() else { return nil }
       state.isExchanging = true
       return next
     }
@@ -188,11 +178,11 @@ package final class PairingListener: Sendable {
   }
 
   /// Ends the invitation, and the active exchange unless the tries are exhausted.
-  private func end(_ error: PairingError) {
+  fileprivate func end(_ error: PairingError) {
     let (waiter, active, listeners, timer, waiting) = state.withLock { state in
       if state.end == nil { state.end = error }
       return (
-        state.waiter.take(), state.active, state.listeners, state.timer.take(),
+        state.waiter.take(), state.active.take(), state.listeners, state.timer.take(),
         state.queue.empty()
       )
     }
@@ -303,7 +293,7 @@ final class InvitingConnection: ListenerHandshakeOwner {
       address: IPAddressText.endpoint(
         IPAddressText.host(of: remote) ?? "unknown", remote?.port ?? 0),
       linger: listener.configuration.lingerTimeout,
-      ready: { listener.arrived($0) }, over: { listener.finishExchange() })
+      ready: { listener.arrived($0) }, over: { listener.end(.closed) })
     if handler != nil { listener.gate.leave(id) }
     return handler
   }

@@ -3,8 +3,7 @@
 import { app, isSignedIn } from "./app.js";
 import { get, post } from "./api.js";
 import {
-  byId, h, nameNode, onEscape, onSubmit, openDialog, perform, plainName, setChildren, setText, show,
-  showProblem,
+  byId, h, onSubmit, perform, plainName, setChildren, setText, show, showProblem,
 } from "./dom.js";
 
 let isOffered = false;
@@ -35,28 +34,8 @@ async function offerAccounts() {
     }, "Sign in"))));
 }
 
-async function create() {
-  const { device, recoveryKey } = await post("/api/account/create", {
-    name: byId("create-name").value.trim(),
-  });
-  byId("create-form").reset();
-  byId("recovery-key").textContent = recoveryKey;
-  setChildren(byId("recovery-device"), nameNode(device.name), ", fingerprint ",
-    h("code", { class: "fingerprint" }, device.fingerprint));
-  byId("recovery-sure").checked = false;
-  byId("recovery-done").disabled = true;
-  openDialog(byId("recovery"));
-}
-
 export function startAccount() {
-  onSubmit(byId("create-form"), create);
-  const dialog = byId("recovery");
-  byId("recovery-sure").addEventListener("change", (event) => {
-    byId("recovery-done").disabled = !event.target.checked;
-  });
-  // Shown once: only the button closes it.
-  onEscape(dialog, (event) => event.preventDefault());
-  dialog.addEventListener("close", () => { byId("recovery-key").textContent = ""; });
-  // The key is shown only this once.
-  addEventListener("beforeunload", (event) => { if (dialog.open) event.preventDefault(); });
+  // The account exists once a person has its recovery key; see pairing.js.
+  onSubmit(byId("create-form"),
+    () => post("/api/account/create", { name: byId("create-name").value.trim() }));
 }

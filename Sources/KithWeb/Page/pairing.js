@@ -1,4 +1,5 @@
 // Pairing: an invitation with its code and QR code, or joining; both fingerprints, and a person's yes.
+// Also a new account, with its recovery key.
 
 import { app, isSignedIn, now, on } from "./app.js";
 import { post } from "./api.js";
@@ -31,7 +32,11 @@ export function showPairing(next) {
   const before = state;
   state = next;
   if (!next) {
-    if (before && dialog.open) dialog.close();
+    if (before) {
+      dialog.close();
+      // No recovery key stays in the page.
+      setChildren(byId("pairing-body"));
+    }
     drawn = "";
     return;
   }
@@ -146,7 +151,34 @@ const views = {
     title: "Finishing",
     body: [h("p", {}, role === "inviter" ? "The new device copies the account's values."
       : "The other device confirms."), waiting()],
+    buttons: [button("Cancel", cancel)],
+  }),
+  creating: () => ({
+    title: "Creating the account",
+    body: [waiting()],
     buttons: [],
+  }),
+  showing: ({ device, recoveryKey }) => ({
+    title: "Write the recovery key down",
+    body: [
+      h("p", {}, "It is kept nowhere, and not shown again. Keep it on paper, off this device."),
+      h("p", { id: "recovery-key", class: "recovery-key code" }, recoveryKey),
+      h("p", {}, "With it, and the directory of one device, you recover the account if all devices are lost."),
+      h("p", { class: "faint" }, "This device is ", nameNode(device.name), ", fingerprint ",
+        h("code", { class: "fingerprint" }, device.fingerprint), "."),
+      h("label", { class: "check" },
+        h("input", {
+          type: "checkbox", id: "recovery-sure",
+          onchange: (event) => { byId("recovery-done").disabled = !event.target.checked; },
+        }), " I have written the recovery key down"),
+    ],
+    buttons: [
+      button("Cancel", cancel),
+      h("button", {
+        type: "button", id: "recovery-done", class: "primary", disabled: true,
+        onclick: answer(device, true),
+      }, "Create the account"),
+    ],
   }),
   done: ({ device, partial, notice }) => ({
     title: "Done",
@@ -162,7 +194,10 @@ const views = {
     buttons: [button("Close", cancel, "primary")],
   }),
   failed: ({ error }) => ({
-    title: role === "inviter" ? "The device did not join" : "This device did not join",
+    title: {
+      inviter: "The device did not join", joiner: "This device did not join",
+      creator: "The account was not created",
+    }[role],
     body: [h("p", { role: "alert" }, error.message)],
     buttons: [
       button("Close", cancel),
@@ -227,7 +262,7 @@ export function startPairing() {
   onEscape(byId("pairing"), (event) => {
     if (!state) return;
     event.preventDefault();
-    if (["waiting", "searching", "done", "failed"].includes(state.state)) cancel();
+    if (["waiting", "searching", "admitting", "done", "failed"].includes(state.state)) cancel();
   });
   on("offline", () => { if (app.connection === "ended") byId("pairing").close(); });
 }

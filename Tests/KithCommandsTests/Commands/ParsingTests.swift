@@ -1,8 +1,6 @@
 import Foundation
 import Kith
-import KithCarriers
 import KithTerminal
-import KithTestSupport
 import Testing
 
 @testable import KithCommands
@@ -199,109 +197,6 @@ struct ParsingTests {
     #expect(throws: CommandFailure.self) { try ListenPlan(["a:1"], port: 2) }
   }
 
-  @Test func `errors of Kith have statuses, and one line`() throws {
-    let expected: [(KithError.Code, CommandStatus)] = [
-      (.invalidKey, .refused), (.quotaExceeded, .refused), (.valueTooLarge, .refused),
-      (.missing, .directory), (.inUse, .directory), (.alreadyExists, .directory),
-      (.network, .unreachable), (.timedOut, .unreachable), (.diskFull, .failure),
-      (.damaged, .failure), (.pairingCode, .refused), (.declined, .refused),
-      (.unexpectedValue, .unexpected),
-    ]
-    for (code, status) in expected {
-      let failure = try #require(CommandFailure(KithError(code, "Said.", key: "k\n")))
-      #expect(failure.status == status)
-      #expect(failure.message?.hasPrefix("\"k\\n\": Said.") == true)
-    }
-  }
-
-  @Test func `errors say what to do on the command line`() {
-    let expected: [(KithError.Code, String)] = [
-      (.quotaExceeded, "kith ls -lS"), (.invalidName, "--name"), (.unknownStore, "kith status"),
-    ]
-    for (code, advice) in expected {
-      #expect(CommandFailure(KithError(code, "Said."))?.message?.contains(advice) == true)
-    }
-  }
-
-  @Test func `an option is suggested if it is near, and never one that answers for a person`() {
-    func text(_ line: String) -> String {
-      do {
-        _ = try KithCommand.parseAsRoot(line.split(separator: " ").map(String.init))
-        return ""
-      } catch {
-        return KithTool.ending(of: error).text ?? ""
-      }
-    }
-    for line in [
-      "invite --token --peer x", "sync --wait 5", "invite --yess", "rm --forc a", "rm --fource a",
-      "undo --yet k",
-    ] {
-      #expect(text(line).contains("Unknown option '--"), "\(line): \(text(line))")
-      #expect(!text(line).contains("Did you mean"), "\(line): \(text(line))")
-    }
-    #expect(text("ls --jsn").contains("Unknown option '--jsn'. Did you mean '--json'?"))
-  }
-
-  @Test func `a command that is none is named, with the one that may be meant`() throws {
-    func failure(_ line: String) -> CommandFailure? {
-      let arguments = line.split(separator: " ").map(String.init)
-      do throws(CommandFailure) {
-        try CommandName.check(arguments, of: KithCommand.self)
-        return nil
-      } catch {
-        return error
-      }
-    }
-    for (line, meant) in [
-      ("help nope", nil), ("nope --help", nil), ("nope", nil), ("gett x", "get"),
-      ("help staus", "status"), ("devices renmae a b", "rename"),
-      ("help account recvoer", "recover"),
-      ("Set a 1", "set"), ("x", nil), ("help help", nil),
-    ] as [(String, String?)] {
-      let failure = try #require(failure(line), "\(line)")
-      #expect(failure.status == .usage)
-      let said = try #require(failure.message)
-      #expect(said.contains("there is no command"), "\(said)")
-      #expect(said.contains("did you mean") == (meant != nil), "\(said)")
-      if let meant { #expect(said.contains(" \(meant)'?"), "\(said)") }
-    }
-    for (line, meant) in [
-      ("unset x", "rm"), ("del x", "rm"), ("put a 1", "set"), ("show a", "get"),
-      ("create", "account create"), ("leave", "account leave"), ("revoke x", "devices revoke"),
-      ("rename a b", "devices rename"), ("sign-out", "account sign-out"), ("peers", "devices"),
-      ("up", "run"), ("login", "account sign-in"), ("version", "--version"), ("info", "status"),
-      ("devices remove x", "devices revoke"), ("devices add", "invite"),
-      ("carrier delete x", "carrier remove"), ("account logout", "account sign-out"),
-    ] {
-      #expect(failure(line)?.message?.hasSuffix("did you mean 'kith \(meant)'?") == true, "\(line)")
-    }
-    #expect(failure("logs")?.message?.contains("journalctl") == true)
-    // Nothing is suggested that removes more than was asked for.
-    for line in ["stop", "down", "service stop", "restart"] {
-      #expect(failure(line)?.message?.contains("'systemctl --user ") == true, "\(line)")
-    }
-    for (line, meant) in [
-      ("repair", "doctor --repair"), ("redo", "undo"), ("find x", "ls"), ("-V", "--version"),
-      ("--verson", "--version"), ("signin", "account sign-in"), ("load x", "import"),
-      ("restore x", "import"), ("completion", "--generate-completion-script bash"),
-      ("account signout", "account sign-out"),
-    ] {
-      #expect(failure(line)?.message?.hasSuffix("did you mean 'kith \(meant)'?") == true, "\(line)")
-    }
-    #expect(
-      failure("--store other ls editor.")?.message
-        == "options stand after the command: kith ls editor. --store other")
-    #expect(failure("-d /x devices list")?.message?.hasSuffix("kith devices list -d /x") == true)
-    for line in [
-      "", "help", "--help", "-h", "--nonsense", "help set", "help devices rename", "devices",
-      "devices --all",
-      "set nope 1", "get nope", "account create", "--version",
-      "--generate-completion-script bash",
-    ] {
-      #expect(failure(line) == nil, "\(line)")
-    }
-  }
-
   @Test func `help and version are no errors`() {
     #expect(status(["--help"]) == 0)
     #expect(status(["--version"]) == 0)
@@ -326,113 +221,6 @@ struct ParsingTests {
   }
 }
 
-@Suite struct CarrierCredentialsTests {
-  @Test(arguments: [
-    ("me\nsecret", "a user and a password"), ("me\nsecret\n", "a user and a password"),
-    ("me\n\n", "a user and a password"), ("token", "a token"), ("token\n", "a token"),
-    ("", "no credentials"),
-  ])
-  func `a file keeps the form that it has, also with an empty password`(
-    file: String, form: String
-  ) throws {
-    let directory = try TestDirectory()
-    let path = directory.child("credentials")
-    try Data(file.utf8).write(to: URL(filePath: path))
-    let options = try CarrierCredentialsOptions.parse(["--credentials-file", path])
-    let address = try CarrierAddress(.webdav, "https://cloud.example/")
-    let text = try #require(try options.text(for: address, Console()))
-    #expect("\(try CarrierCredentials(parsing: Array(text.utf8), for: .webdav))" == form)
-  }
-}
-
-@Suite("Folders for media that may not be mounted")
-struct FolderSiteTests {
-  private static let mounts = """
-    21 1 8:1 / / rw - ext4 /dev/sda1 rw
-    30 21 0:40 / /mnt/nas rw - nfs4 nas:/kith rw
-    31 21 0:41 / /media/me/My\\040Stick rw - vfat /dev/sdb1 rw
-    32 21 0:42 / /net rw - autofs systemd-1 rw
-    33 32 0:43 / /net/server rw - nfs4 server:/ rw
-    """
-  private static let fstab = """
-    # <file system> <mount point> <type>
-    UUID=1 / ext4 defaults 0 1
-    nas:/kith /mnt/nas nfs4 defaults 0 0
-    nas:/more /srv/more nfs4 noauto 0 0
-    """
-
-  private static func warning(_ path: String) -> String? {
-    FolderSite.warning(path, mounts: mounts, fstab: fstab)
-  }
-
-  @Test(arguments: [
-    "/mnt/nas/kith", "/mnt/nas", "/media/me/My Stick/kith", "/net/server/kith", "/home/me/Sync",
-    "/srv/other", "/mntx/kith",
-  ])
-  func `a mounted folder, and one elsewhere, is used without a question`(path: String) {
-    #expect(Self.warning(path) == nil)
-  }
-
-  @Test(arguments: [
-    ("/mnt/nsa/kith", "nothing is mounted there"), ("/mnt", "nothing is mounted there"),
-    ("/mnt/nasx", "nothing is mounted there"), ("/media/me/Stick", "nothing is mounted there"),
-    ("/srv/more/kith", "at /srv/more"), ("/net/other/kith", "automounter"),
-  ])
-  func `a folder where nothing is mounted is asked about`(path: String, word: String) {
-    #expect(Self.warning(path)?.contains(word) == true, "\(Self.warning(path) ?? "nil")")
-  }
-
-  @Test func `a folder is judged by where its links lead`() throws {
-    let root = try TestDirectory()
-    let link = FolderSite.real(root.path) + "/nas"
-    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "/usr/share")
-    #expect(FolderSite.real(link + "/kith/more") == "/usr/share/kith/more")
-    #expect(FolderSite.real("/nowhere/kith") == "/nowhere/kith")
-  }
-
-  /// Each counted as a carrier of its own.
-  @Test func `a folder is one by any path, and not where a carrier has its objects`() throws {
-    let root = try TestDirectory()
-    let (nas, link) = (root.child("nas"), root.child("link"))
-    let place = nas + "/kith1/" + String(repeating: "ab", count: 16)
-    try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
-    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: nas)
-    #expect(FolderSite.isSame(nas, link) && FolderSite.isSame(nas, nas))
-    #expect(!FolderSite.isSame(nas, root.path) && !FolderSite.isSame(nas, nas + "/none"))
-    for path in [place, place + "/more", nas + "/kith1", link + "/kith1"] {
-      #expect(FolderSite.isOfObjects(path), "\(path)")
-    }
-    for path in [nas, link, root.child("kith1"), root.child("kith1/share"), nas + "/none"] {
-      #expect(!FolderSite.isOfObjects(path), "\(path)")
-    }
-  }
-
-  /// Outside the usual places of mounted media, such as /srv/nas.
-  @Test func `a new folder in an empty directory beside the device is noted`() throws {
-    let root = try TestDirectory()
-    let nas = root.child("nas")
-    try FileManager.default.createDirectory(atPath: nas, withIntermediateDirectories: false)
-    func warning(_ path: String) -> String? {
-      FolderSite.emptyParentNote(path, beside: root.path)
-    }
-    #expect(warning(nas + "/kith")?.contains("nas is empty") == true)
-    #expect(FolderSite.emptyParentNote(nas + "/kith", beside: "/proc") == nil)
-    #expect(warning(nas) == nil && warning(root.child("other")) == nil)
-    try Data([1]).write(to: URL(filePath: nas + "/file"))
-    #expect(warning(nas + "/kith") == nil)
-  }
-
-  @Test func `a folder in memory is told`() {
-    let mounts = Self.mounts + "\n34 21 0:44 / /run rw - tmpfs tmpfs rw"
-    #expect(FolderSite.note("/run/kith", mounts: mounts)?.contains("memory") == true)
-    #expect(FolderSite.note("/home/me/kith", mounts: mounts) == nil)
-  }
-
-  @Test func `a host that does not tell its mounts is trusted`() {
-    #expect(FolderSite.warning("/mnt/nas", mounts: nil, fstab: nil) == nil)
-  }
-}
-
 @Suite("Names of devices")
 struct DeviceNameTests {
   @Test(arguments: [" ", "\u{A0}", "\u{2800} ", "\u{3000}"])
@@ -445,15 +233,6 @@ struct DeviceNameTests {
 
   @Test func `others are taken`() throws {
     for name in ["a", "my desk", "日本", "a\u{A0}b"] { try DeviceName.check(name) }
-  }
-}
-
-@Suite("Addresses that lead nowhere")
-struct ForgettingTests {
-  @Test(arguments: [("nas:4114", "nas:4114"), ("-x:4114", "-- -x:4114")])
-  func `the command that forgets one can be run`(address: String, words: String) {
-    let known = NodeStatus.Address(address: address, source: .named)
-    #expect(known.forgetting == "kith devices forget " + words)
   }
 }
 

@@ -76,20 +76,36 @@ struct QuestionsTests {
     #expect(devices.status == CommandStatus.directory.rawValue, "\(devices)")
   }
 
+  /// Starts a device that joins by the code that the terminal shows.
+  private func startJoining() async throws -> KithProcess {
+    try await awaitShown("kith join --peer ")
+    let code = try #require(terminal.shown.firstMatch(of: /[0-9]{4}-[0-9]{4}/)?.0)
+    let address = try #require(terminal.shown.firstMatch(of: /--peer (\S+)/)?.1)
+    return try KithProcess(
+      [
+        "join", String(code), "--yes", "--peer", String(address), "--name", "beta", "--directory",
+        household.root.appending(path: "beta").path,
+      ], in: household.root)
+  }
+
+  /// The question stayed, and its answer ended the exchange of the next try with the same code.
+  @Test func `the question whether a device is taken in ends when the device goes`() async throws {
+    let alpha = try await household.create("alpha")
+    let invite = try start(alpha, "invite", "--no-qr")
+    let join = try await startJoining()
+    try await awaitShown("Admit it? [y/N] ")
+    join.end()
+    #expect(try await invite.wait().status == CommandStatus.unreachable.rawValue)
+    try await awaitShown("ended the exchange")
+  }
+
   @Test func `nor whether a device is taken in`() async throws {
     let alpha = try await household.create("alpha")
     let invite = try start(alpha, "invite", "--no-qr")
     try await awaitShown("type this code into")
-    let code = try #require(terminal.shown.firstMatch(of: /[0-9]{4}-[0-9]{4}/)?.0)
-    let address = try #require(terminal.shown.firstMatch(of: /--peer (\S+)/)?.1)
     terminal.type("y\n")
     try await awaitShown("y\r\n")
-    let beta = Household.Member(name: "beta", directory: household.root.appending(path: "beta"))
-    let join = try KithProcess(
-      [
-        "join", String(code), "--yes", "--peer", String(address), "--name", "beta", "--directory",
-        beta.directory.path,
-      ], in: household.root)
+    let join = try await startJoining()
     try await terminal.type("n\n", after: "Admit it? [y/N] ")
     #expect(try await join.wait().status == CommandStatus.refused.rawValue)
     #expect(try await invite.wait().status == CommandStatus.refused.rawValue)

@@ -31,25 +31,21 @@ struct HarmlessReportsTests {
     #expect(!text.split(separator: "\n").contains { $0.hasPrefix("kith: forged") }, "\(report)")
   }
 
-  private static func id(_ byte: UInt8) -> DeviceID {
-    DeviceID { $0.copyBytes(from: repeatElement(byte, count: 32)) }
-  }
-
   /// Has something in every member, however deep.
   private static let full = {
-    var status = NodeStatus(account: AccountID(Digest256 { $0[0] = 0xAB }), device: id(10))
+    var status = NodeStatus(account: AccountID(Digest256 { $0[0] = 0xAB }), device: .test(10))
     status.directory = "/home/me/kith"
     status.processID = 4_711
     status.listening = ["[::]:4114"]
     status.discovery = .init(
       links: [.init(interface: "eth0", family: "IPv4", problem: "no such device")],
-      neighbours: [.init(device: id(11), addresses: ["192.0.2.7:4114"], milliseconds: 900)],
+      neighbours: [.init(device: .test(11), addresses: ["192.0.2.7:4114"], milliseconds: 900)],
       sent: 7, ignored: 1)
-    var own = NodeStatus.Device(id: id(10), name: "laptop")
+    var own = NodeStatus.Device(id: .test(10), name: "laptop")
     own.isThisDevice = true
     own.enroller = .creation
-    var desktop = NodeStatus.Device(id: id(11), name: "desktop")
-    desktop.enroller = .device(id(10))
+    var desktop = NodeStatus.Device(id: .test(11), name: "desktop")
+    desktop.enroller = .device(.test(10))
     desktop.lastSeenMilliseconds = 1_000_000
     desktop.software = "1.2"
     desktop.addresses = ["192.0.2.7:4114"]
@@ -59,18 +55,18 @@ struct HarmlessReportsTests {
     desktop.storesRejectedThere = [StoreIdentifier("other")!]
     desktop.storesRejectedHere = [StoreIdentifier("another")!]
     desktop.isConnected = true
-    var lost = NodeStatus.Device(id: id(12), name: "lost")
+    var lost = NodeStatus.Device(id: .test(12), name: "lost")
     lost.wasSeen = false
     lost.enroller = .recoveryKey
-    var gone = NodeStatus.Device(id: id(13), name: "gone")
+    var gone = NodeStatus.Device(id: .test(13), name: "gone")
     gone.isMember = false
-    gone.revocation = .init(revokers: [id(11)], milliseconds: 1_000_000)
+    gone.revocation = .init(revokers: [.test(11)], milliseconds: 1_000_000)
     status.devices = [own, desktop, lost, gone]
     status.peers = [
-      .init(device: id(11), address: "192.0.2.7:4114", isDialled: true, isExchanging: true)
+      .init(device: .test(11), address: "192.0.2.7:4114", isDialled: true, isExchanging: true)
     ]
     var typo = NodeStatus.Address(address: "typo.invalid:4114", source: .named)
-    var call = NodeStatus.Address(address: "192.0.2.9:4114", source: .remembered, device: id(12))
+    var call = NodeStatus.Address(address: "192.0.2.9:4114", source: .remembered, device: .test(12))
     (typo.triedMilliseconds, typo.outcome, typo.reason) = (1_000, .failed, "no such thing")
     (call.triedMilliseconds, call.outcome, call.reason) = (1_000, .noAnswer, "no answer")
     status.addresses = [typo, call]
@@ -78,10 +74,10 @@ struct HarmlessReportsTests {
       identifier: StoreIdentifier("default")!,
       usage: .init(bytes: 1_000, keys: 26, policy: .standard))
     store.missing = StoreLoss(rows: 2)
-    store.upToDateDevices = [id(11)]
-    store.policyMismatches = [id(11)]
-    store.removalsUnseenBy = [id(11)]
-    store.authorsOverLimit = [id(11)]
+    store.upToDateDevices = [.test(11)]
+    store.policyMismatches = [.test(11)]
+    store.removalsUnseenBy = [.test(11)]
+    store.authorsOverLimit = [.test(11)]
     status.stores = [store]
     var failing = NodeStatus.Carrier(kind: "webdav", location: "https://x/", isShared: true)
     failing.problem = "The server says no."
@@ -92,13 +88,13 @@ struct HarmlessReportsTests {
     working.problem = nil
     status.carriers = [failing, working]
     status.carrierPlace = "0123456789abcdef"
-    status.clock.follows = id(11)
+    status.clock.follows = .test(11)
     status.clock.differences = [
-      .init(device: id(11), milliseconds: 4_000_000, outcome: .neitherSynchronised)
+      .init(device: .test(11), milliseconds: 4_000_000, outcome: .neitherSynchronised)
     ]
-    status.clock.peers = [.init(device: id(11), milliseconds: 90_000, isSynchronised: true)]
+    status.clock.peers = [.init(device: .test(11), milliseconds: 90_000, isSynchronised: true)]
     status.problems = [
-      .init(name: "diskFull", message: "the disk is full", device: id(11), path: "/home/me/kith")
+      .init(name: "diskFull", message: "the disk is full", device: .test(11), path: "/home/me/kith")
     ]
     return status
   }()
@@ -193,13 +189,13 @@ struct HarmlessReportsTests {
         .init(
           number: 1, transaction: 1, key: .init(hostile), shown: try EncodedValue(value),
           endedMilliseconds: 1_000_000,
-          endedBy: id(11))
+          endedBy: .test(11))
       ], status: status)
     let unshown = UnshownReport(
       store: "s",
       hidden: [
         .init(
-          key: .init(hostile), hidden: try EncodedValue(value), device: id(11),
+          key: .init(hostile), hidden: try EncodedValue(value), device: .test(11),
           writtenMilliseconds: 1_000_000)
       ],
       refusals: [
@@ -211,7 +207,7 @@ struct HarmlessReportsTests {
     let entries = try EntriesReport(store: "s", [(key: hostile, value: value)], prefix: "")
     let account = AccountReport(
       summary: AccountSummary(
-        account: AccountID(Digest256 { $0[0] = 1 }), device: id(10), name: hostile),
+        account: AccountID(Digest256 { $0[0] = 1 }), device: .test(10), name: hostile),
       directory: hostile, others: status.devices)
     let accounts = AccountsReport(accounts: [
       .init(account: AccountID(Digest256 { $0[0] = 1 }), directory: hostile, isSignedIn: true)
@@ -238,7 +234,7 @@ struct HarmlessReportsTests {
         "sync",
         { style in
           SyncReport(
-            complete: [id(11)], incomplete: [id(12)], hasUnpublishedWrites: false
+            complete: [.test(11)], incomplete: [.test(12)], hasUnpublishedWrites: false
           ).text(style, store: store, status: status, nowMilliseconds: now)
         }
       ),
@@ -306,7 +302,7 @@ struct HarmlessReportsTests {
     summary.file = Self.hostile
     Self.expectHarmless(summary.text(.plain), "import")
     Self.expectHarmless(summary.document.text(), "import --json")
-    let device = NodeStatus.Device(id: Self.id(11), name: Self.hostile)
+    let device = NodeStatus.Device(id: .test(11), name: Self.hostile)
     let plan = RevocationPlan(
       device: device, staying: [device], going: [device], carriers: [Self.hostile])
     for line in plan.lines + [plan.carrierNotice] { Self.expectHarmless(line, "devices revoke") }
@@ -319,7 +315,7 @@ struct HarmlessReportsTests {
     let forged = "b at 1:1 asks to join. Its fingerprint is  9XYZ-9XYZ-9XYZ-9XYZ"
     for name in [Self.hostile, forged, String(repeating: "x", count: 10_000)] {
       let device = PairingDevice(
-        id: Self.id(11), name: name, fingerprint: theirs, address: Self.hostile)
+        id: .test(11), name: name, fingerprint: theirs, address: Self.hostile)
       let lines = device.introduction("asks to join", beside: own)
       for line in lines + [device.shownName] {
         #expect(!line.contains("\n"))
@@ -329,7 +325,7 @@ struct HarmlessReportsTests {
       #expect(lines[0].hasSuffix(" asks to join. Its fingerprint is  \(theirs)"))
       #expect(lines[1] == "This device's fingerprint is  \(own)")
       #expect(device.shownName.count <= 65 || name == Self.hostile)
-      let member = NodeStatus.Device(id: Self.id(12), name: name)
+      let member = NodeStatus.Device(id: .test(12), name: name)
       let notice = DuplicateNames.notice(name, theirs, among: [member])
       Self.expectHarmless(notice ?? "\u{1B}", "invite, join")
       Self.expectHarmless(member.document.text(indented: false), "invite --json")

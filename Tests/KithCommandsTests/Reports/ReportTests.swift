@@ -9,29 +9,25 @@ import Testing
 
 @Suite("Reports")
 struct ReportTests {
-  private static func id(_ byte: UInt8) -> DeviceID {
-    DeviceID { $0.copyBytes(from: repeatElement(byte, count: 32)) }
-  }
-
   private static let laptop = {
-    var device = NodeStatus.Device(id: id(10), name: "laptop")
+    var device = NodeStatus.Device(id: .test(10), name: "laptop")
     device.isThisDevice = true
     device.enroller = .creation
     device.software = "1.2"
     return device
   }()
   private static let desktop = {
-    var device = NodeStatus.Device(id: id(11), name: "desktop\u{1B}")
+    var device = NodeStatus.Device(id: .test(11), name: "desktop\u{1B}")
     device.isConnected = true
     device.lastSeenMilliseconds = 1_000_000
-    device.enroller = .device(id(10))
+    device.enroller = .device(.test(10))
     device.behind = [StoreIdentifier("default")!: 0]
     device.software = "1.2"
     device.clockOffsetMilliseconds = -12
     return device
   }()
   private static let server = {
-    var device = NodeStatus.Device(id: id(12), name: "server")
+    var device = NodeStatus.Device(id: .test(12), name: "server")
     device.addresses = ["[2001:db8::1]:4114"]
     device.enroller = .recoveryKey
     device.wasSeen = false
@@ -44,7 +40,7 @@ struct ReportTests {
     store.hiddenKeys = 2
     store.drafts = 1
     store.refusals = 1
-    store.upToDateDevices = [id(11)]
+    store.upToDateDevices = [.test(11)]
     return store
   }()
 
@@ -68,7 +64,7 @@ struct ReportTests {
     #expect(line.partialStores == 1)
     var report = AccountReport(
       summary: AccountSummary(
-        account: AccountID(Digest256 { $0[0] = 1 }), device: Self.id(10), name: "laptop"),
+        account: AccountID(Digest256 { $0[0] = 1 }), device: .test(10), name: "laptop"),
       directory: "/d", partialStores: line.partialStores)
     #expect(report.document.text(indented: false).contains(#""partialStores":1,"#))
     report.partialStores = nil
@@ -113,7 +109,7 @@ struct ReportTests {
       DevicesReport(status: status, nowMilliseconds: 1_020_000).text(.plain)
     }
     let sync = SyncReport(
-      complete: [Self.id(11)], incomplete: [Self.id(12)], hasUnpublishedWrites: false)
+      complete: [.test(11)], incomplete: [.test(12)], hasUnpublishedWrites: false)
     func synced() -> String {
       sync.text(
         .plain, store: status.stores[0].identifier, status: status, nowMilliseconds: 1_020_000)
@@ -121,7 +117,7 @@ struct ReportTests {
     let whole = "up to date  desktop\\u{1b}\nbehind      server"
     #expect(synced() == whole)
     #expect(devices().contains("; all are up to date\n") && devices().contains("  everything  "))
-    status.stores[0].authorsOverLimit = [Self.id(12)]
+    status.stores[0].authorsOverLimit = [.test(12)]
     let part = "in part: the rest of server comes once a program here opens it"
     #expect(synced() == "\(whole)\nhere        \(part)")
     #expect(devices().contains("; all have what is here\n"))
@@ -162,7 +158,7 @@ struct ReportTests {
   }
 
   private static let status = {
-    var status = NodeStatus(account: AccountID(Digest256 { $0[0] = 0xab }), device: id(10))
+    var status = NodeStatus(account: AccountID(Digest256 { $0[0] = 0xab }), device: .test(10))
     status.directory = "/home/me/kith"
     status.processID = 4_711
     status.listening = ["[::]:4114"]
@@ -173,12 +169,12 @@ struct ReportTests {
         .init(interface: "eth0", family: "IPv6"),
         .init(interface: "eth1", family: "IPv4", problem: "no such device"),
       ],
-      neighbours: [.init(device: id(11), addresses: ["192.0.2.7:4114"], milliseconds: 900)],
+      neighbours: [.init(device: .test(11), addresses: ["192.0.2.7:4114"], milliseconds: 900)],
       sent: 7, ignored: 1)
     status.devices = [laptop, desktop, server]
     status.peers = [
       .init(
-        device: id(11), address: "192.0.2.7:4114", isDialled: true, clockOffsetMilliseconds: -12,
+        device: .test(11), address: "192.0.2.7:4114", isDialled: true, clockOffsetMilliseconds: -12,
         isExchanging: true)
     ]
     status.stores = [store]
@@ -205,7 +201,7 @@ struct ReportTests {
         identifier: StoreIdentifier("com.example.App")!,
         usage: .init(bytes: 67_000_000, keys: 65_535, policy: .maximum)))
     for number in 20..<50 as Range<UInt8> {
-      var device = NodeStatus.Device(id: Self.id(number), name: "host\(number)")
+      var device = NodeStatus.Device(id: .test(number), name: "host\(number)")
       device.enroller = .creation
       status.devices.append(device)
     }
@@ -217,7 +213,7 @@ struct ReportTests {
         .init(
           number: 123_456, transaction: 1, key: "org/gnome/desktop/interface/clock-format",
           shown: try EncodedValue(.string(String(repeating: "x", count: 100))),
-          endedMilliseconds: 1_000_000, endedBy: Self.id(11))
+          endedMilliseconds: 1_000_000, endedBy: .test(11))
       ], status: status)
     let entries = try EntriesReport(
       store: "s", [(key: "theme", value: .string(String(repeating: "x", count: 100)))], prefix: "")
@@ -290,7 +286,7 @@ struct ReportTests {
     let text = Self.report().document.text()
     #expect(try JSONDecoder().decode(NodeStatus.self, from: Data(text.utf8)) == Self.status)
     let line = Self.report().document.text(indented: false)
-    let id = Self.id(11).hex
+    let id = DeviceID.test(11).hex
     for member in [
       #""account":"ab00"#, #""version":1"#, #""processID":4711"#, #""isRevoked":false"#,
       #""counters":{"clones":0,"#, #""clock":{"aheadOfHostMilliseconds":0,"#,
@@ -353,7 +349,7 @@ struct ReportTests {
     status.devices[1].behind = [StoreIdentifier("default")!: 3]
     status.addresses = [
       Self.called("typo.invalid:4114", .named, nil, .unknownHost),
-      Self.called("192.0.2.9:4114", .remembered, Self.id(12), .noAnswer),
+      Self.called("192.0.2.9:4114", .remembered, .test(12), .noAnswer),
     ]
     var report = DevicesReport(status: status, nowMilliseconds: 1_020_000)
     let text = report.text(.plain)
@@ -382,7 +378,7 @@ struct ReportTests {
       store: "s",
       hidden: [
         .init(
-          key: "photo", hidden: try EncodedValue("x"), device: Self.id(11),
+          key: "photo", hidden: try EncodedValue("x"), device: .test(11),
           writtenMilliseconds: 1_000_000)
       ],
       refusals: [
@@ -399,7 +395,7 @@ struct ReportTests {
         """)
     let line = report.document.text(indented: false)
     for member in [
-      "\"hidden\":[{\"bytes\":3,\"device\":\"\(Self.id(11).hex)\",\"key\":\"photo\",",
+      "\"hidden\":[{\"bytes\":3,\"device\":\"\(DeviceID.test(11).hex)\",\"key\":\"photo\",",
       #""refusals":[{"number":3,"operations":[{"key":"old","removed":true}],"reason":"quota","#,
       #""store":"s","version":1"#,
     ] {
@@ -414,7 +410,7 @@ struct ReportTests {
         .init(
           number: 12, transaction: 11, key: "theme", shown: try EncodedValue("light"),
           endedMilliseconds: 1_000_000,
-          endedBy: Self.id(11)),
+          endedBy: .test(11)),
         .init(
           number: 3, transaction: 3, key: "theme", shown: nil, endedMilliseconds: 999_000,
           endedBy: nil),
@@ -428,8 +424,8 @@ struct ReportTests {
         """)
     #expect(
       report.document.text(indented: false)
-        == #"{"store":"s","values":[{"endedBy":"\#(Self.id(11).hex)","endedMilliseconds":1000000,"#
-        + #""key":"theme","number":12,"transaction":11,"type":"string","value":"light"},"#
+        == #"{"store":"s","values":[{"endedBy":"\#(DeviceID.test(11).hex)","endedMilliseconds":"#
+        + #"1000000,"key":"theme","number":12,"transaction":11,"type":"string","value":"light"},"#
         + #"{"endedMilliseconds":999000,"key":"theme","number":3,"transaction":3}],"version":1}"#)
   }
 

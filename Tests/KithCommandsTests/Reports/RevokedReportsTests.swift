@@ -8,21 +8,17 @@ import Testing
 /// A revoked device blames neither the network nor a limit.
 @Suite("Reports of a revoked device")
 struct RevokedReportsTests {
-  private static func id(_ byte: UInt8) -> DeviceID {
-    DeviceID { $0.copyBytes(from: repeatElement(byte, count: 32)) }
-  }
-
   private static let status = {
-    var status = NodeStatus(account: nil, device: id(10))
+    var status = NodeStatus(account: nil, device: .test(10))
     status.isRevoked = true
     status.processID = 7
-    var own = NodeStatus.Device(id: id(10), name: "laptop")
+    var own = NodeStatus.Device(id: .test(10), name: "laptop")
     own.isThisDevice = true
     own.isMember = false
     own.enroller = .creation
-    var other = NodeStatus.Device(id: id(11), name: "desktop")
+    var other = NodeStatus.Device(id: .test(11), name: "desktop")
     other.wasSeen = false
-    var call = NodeStatus.Address(address: "192.0.2.7:4114", source: .named, device: id(11))
+    var call = NodeStatus.Address(address: "192.0.2.7:4114", source: .named, device: .test(11))
     (call.triedMilliseconds, call.outcome) = (1_000_000, .failed)
     call.reason = "this device was revoked, and calls no other"
     status.devices = [own, other]

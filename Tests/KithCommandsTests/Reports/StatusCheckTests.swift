@@ -9,19 +9,15 @@ import Testing
 struct StatusCheckTests {
   private static let (now, hour): (UInt64, UInt64) = (1_795_000_000_000, 3_600_000)
 
-  private static func id(_ byte: UInt8) -> DeviceID {
-    DeviceID { $0.copyBytes(from: repeatElement(byte, count: 32)) }
-  }
-
   /// The status of a node with two others, of which one is connected.
   private var status: NodeStatus {
-    var status = NodeStatus(account: AccountID(Digest256 { $0[0] = 1 }), device: Self.id(10))
+    var status = NodeStatus(account: AccountID(Digest256 { $0[0] = 1 }), device: .test(10))
     status.processID = 7
-    status.devices = [.init(id: Self.id(11), name: "b"), .init(id: Self.id(12), name: "c")]
+    status.devices = [.init(id: .test(11), name: "b"), .init(id: .test(12), name: "c")]
     status.devices[0].isConnected = true
     status.devices[0].lastSeenMilliseconds = Self.now
     status.peers = [
-      .init(device: Self.id(11), address: "192.0.2.1:4114", isDialled: true, isExchanging: true)
+      .init(device: .test(11), address: "192.0.2.1:4114", isDialled: true, isExchanging: true)
     ]
     return status
   }
@@ -102,16 +98,12 @@ struct StatusCheckTests {
 @Suite("Why sync gave up")
 struct SyncShortfallTests {
   private let store = StoreIdentifier("default")!
-  private let b = Self.id(11)
-  private let c = Self.id(12)
-
-  private static func id(_ byte: UInt8) -> DeviceID {
-    DeviceID { $0.copyBytes(from: repeatElement(byte, count: 32)) }
-  }
+  private let b = DeviceID.test(11)
+  private let c = DeviceID.test(12)
 
   /// The status of a device with two others, `b` and `c`, that are away.
   private var status: NodeStatus {
-    var status = NodeStatus(account: nil, device: Self.id(10))
+    var status = NodeStatus(account: nil, device: .test(10))
     status.devices = [.init(id: b, name: "b"), .init(id: c, name: "c")]
     status.stores = [
       .init(identifier: store, usage: .init(bytes: 1, keys: 1, policy: .standard))

@@ -101,6 +101,47 @@ struct AccountsDevicesTests {
     try desktop.close()
   }
 
+  /// Nobody released it, and the call hung for ever.
+  @Test func `a candidate that comes as the invitation's body returns is asked about by nobody`()
+    async
+  {
+    let asking = Accounts.Invitation.Asking()
+    let (answers, question) = AsyncStream<Bool>.makeStream()
+    asking.end()
+    #expect(!asking.begin(question))
+    await asking.untilNobodyAsks()
+
+    let asked = Accounts.Invitation.Asking()
+    #expect(asked.begin(question))
+    asked.end()
+    let answer = await answers.first { _ in true }
+    #expect(answer == nil)
+    async let isOver: Void = asked.untilNobodyAsks()
+    asked.candidateHasGone()
+    await isOver
+  }
+
+  /// It kept its port, and its code was shown and announced, for ten minutes.
+  @Test func `an invitation ends when its account is signed out`() async throws {
+    let directory = try TestDirectory()
+    let accounts = try AccountsTests.open(directory.child("a"))
+    try await accounts.createAccount(name: "laptop")
+    let shown = Mutex<[String]>([])
+    let error = await #expect(throws: KithError.self) {
+      try await accounts.invite(addresses: ["127.0.0.1"]) { invitation in
+        shown.withLock { $0 = invitation.addresses }
+        try await accounts.signOut()
+        for await _ in invitation.candidates {}
+      }
+    }
+    #expect(error?.code == .closed, "\(String(describing: error))")
+    let text = try #require(shown.withLock { $0.first?.split(separator: ":").last })
+    let port = try #require(UInt16(text))
+    // Another test may have it now, for a moment.
+    try await eventually { isFree(port) }
+    try accounts.close()
+  }
+
   @Test func `a status is told after a write that stays on this device`() async throws {
     let directory = try TestDirectory()
     let accounts = try AccountsTests.open(directory.child("a"))

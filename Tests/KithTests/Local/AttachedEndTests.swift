@@ -311,6 +311,58 @@ struct AttachedEndTests {
     try await program.close()
   }
 
+  /// It waited 10 s more for an answer to its hello, and then 5 s for the report.
+  @Test func `a wait for other devices ends in time at a stopped node`() async throws {
+    let node = try ScriptedNode()
+    let program = try await node.attach()
+    let begun = ContinuousClock.now
+    let error = await #expect(throws: KithError.self) {
+      try await program.store.waitUntilSynced(timeout: .milliseconds(100))
+    }
+    #expect(error?.code == .timedOut)
+    #expect(ContinuousClock.now - begun < LocalLimits.connect)
+    try await program.close()
+  }
+
+  @Test func `a connection that comes after its request was cancelled is closed`() async throws {
+    let node = try ScriptedNode()
+    let asking = Task { try await LocalClient(directory: node.directory.path).status() }
+    let connection = try await blocking { try node.meetAnother() }
+    asking.cancel()
+    let error = await #expect(throws: KithError.self) { try await asking.value }
+    #expect(error?.code == .cancelled)
+    try await blocking {
+      try node.greet(connection)
+      #expect(try connection.isEnded)
+    }
+  }
+
+  /// It waited for a change, which a node that was stopped does not tell.
+  @Test func `statuses come again after one that was not answered`() async throws {
+    let directory = try TestDirectory()
+    let path = directory.child("a")
+    try AccountsTests.open(path).close()
+    let node = try ScriptedNode(at: path + "/local/control")
+    async let opened = blocking { try AccountsTests.open(path) }
+    try await blocking { try node.greet() }
+    let accounts = try await opened
+    async let told: Void = { for await _ in accounts.statusUpdates { break } }()
+    try await blocking {
+      // Each question has a connection of its own, and the first is closed.
+      for isAnswered in [false, true] {
+        let connection = try node.greetAnother()
+        guard let call = try connection.next(LocalRequest.self), case .status = call.call else {
+          throw TimedOut()
+        }
+        guard isAnswered else { continue }
+        let status = try JSONEncoder().encode(NodeStatus(account: nil, device: nil))
+        try connection.send(try LocalReply(id: call.id, content: .answer(.status(status))).frame())
+      }
+    }
+    await told
+    try await blocking { try accounts.close() }
+  }
+
   @Test func `the other end of a socket is known`() throws {
     var ends: [Int32] = [-1, -1]
     #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)

@@ -164,6 +164,9 @@ final class ScriptedNode: Sendable {
   init(at path: String? = nil) throws {
     directory = try TestDirectory()
     listener = try LocalSocket.listen(at: path ?? directory.child("control"))
+    // A program that does not come fails the test.
+    var limit = timeval(tv_sec: 60, tv_usec: 0)
+    setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
   }
 
   deinit { close(listener) }
@@ -176,12 +179,23 @@ final class ScriptedNode: Sendable {
 
   /// Takes in one more connection, which the caller reads and writes.
   func greetAnother() throws -> RawEnd {
+    let end = try meetAnother()
+    try greet(end)
+    return end
+  }
+
+  /// Takes one more connection, and leaves its hello without an answer.
+  func meetAnother() throws -> RawEnd {
     let end = RawEnd(accept(listener, nil, nil))
     guard case .hello = try end.next(LocalRequest.self)?.call else { throw TimedOut() }
+    return end
+  }
+
+  /// Answers a hello.
+  func greet(_ end: RawEnd) throws {
     let hello = NodeAnswer.hello(
       account: AccountID(try Digest256(repeatElement(UInt8(7), count: 32))), device: .test)
     try end.send(try LocalReply(id: 1, content: .answer(hello)).frame())
-    return end
   }
 
   /// Takes a program in and tells it what the store shows.

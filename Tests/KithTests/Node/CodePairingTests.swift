@@ -241,16 +241,11 @@ struct CodePairingTests {
   }
 
   @Test func aProgramInvitesByACodeThroughTheControlSocket() async throws {
-    let nodes = try await Nodes()
-    let path = nodes.directory.child("served")
-    _ = try Node.createAccount(directory: path, name: "served")
-    let node = try await Nodes.open(path, servesControlSocket: true)
-    let client = LocalClient(directory: path)
-    let joining = nodes.directory.child("joiner")
-    try await running(node) {
-      try await eventually { (try? await client.status()) != nil }
+    let served = try await Served()
+    let joining = served.directory.child("joiner")
+    try await served.run {
       let told = Told()
-      async let invited = client.invite(hasCode: true) { invitation in
+      async let invited = served.client.invite(hasCode: true) { invitation in
         told.opened.withLock { $0 = invitation }
       } onJoinRequest: { _ in
         true
@@ -263,24 +258,18 @@ struct CodePairingTests {
       ) { _, _ in true }
       #expect(try await invited.id == summary.device)
     }
-    try node.close()
-    try nodes.first.close()
+    try served.node.close()
   }
 
   /// Killing `kith invite` at its question told the joiner that the other device had declined.
   @Test func `a question that is cut off is no refusal`() async throws {
-    let nodes = try await Nodes()
-    let path = nodes.directory.child("served")
-    _ = try Node.createAccount(directory: path, name: "served")
-    let node = try await Nodes.open(path, servesControlSocket: true)
-    let client = LocalClient(directory: path)
-    let joiner = nodes.directory.child("joiner")
-    try await running(node) {
-      try await eventually { (try? await client.status()) != nil }
+    let served = try await Served()
+    let joiner = served.directory.child("joiner")
+    try await served.run {
       let told = Told()
       let (asked, isAsked) = AsyncStream<Void>.makeStream()
       let inviting = Task {
-        try await client.invite(hasCode: true) { invitation in
+        try await served.client.invite(hasCode: true) { invitation in
           told.opened.withLock { $0 = invitation }
         } onJoinRequest: { _ in
           isAsked.finish()
@@ -304,7 +293,46 @@ struct CodePairingTests {
       #expect(error?.code == .network, "\(error.debugDescription)")
       _ = await inviting.result
     }
-    try node.close()
-    try nodes.first.close()
+    try served.node.close()
+  }
+
+  /// It stayed, and its answer ended the invitation that a second try had got into by then.
+  @Test(arguments: [false, true])
+  func `a question ends with its candidate`(isOverSocket: Bool) async throws {
+    let served = try await Served()
+    let joiner = served.directory.child("joiner")
+    try await served.run {
+      let told = Told()
+      let (asked, isAsked) = AsyncStream<Void>.makeStream()
+      let inviter: any NodeAccess = isOverSocket ? served.client : served.node
+      let inviting = Task {
+        try await inviter.invite(hasCode: true) { invitation in
+          told.opened.withLock { $0 = invitation }
+        } onJoinRequest: { candidate in
+          told.candidates.withLock { $0.append(candidate) }
+          isAsked.finish()
+          // Longer than this test takes.
+          try? await Task.sleep(for: .seconds(600))
+          return true
+        }
+      }
+      try await eventually { told.invitation != nil }
+      let invitation = try #require(told.invitation)
+      let declined = await #expect(throws: KithError.self) {
+        try await Node.join(
+          directory: joiner, name: "joiner", code: invitation.code ?? "",
+          address: invitation.addresses.first
+        ) { _, _ in
+          for await () in asked {}
+          return false
+        }
+      }
+      #expect(declined?.code == .declined)
+      let invited = await inviting.result
+      let error = #expect(throws: KithError.self) { try invited.get() }
+      #expect(error?.code == .network, "\(error.debugDescription)")
+      #expect(told.candidates.withLock { $0.count } == 1)
+    }
+    try served.node.close()
   }
 }

@@ -51,7 +51,7 @@ private final class UnflushedService: StoreService {
   func perform(_ undo: Undo, in store: StoreIdentifier) async throws(KithError) -> [PastValue] {
     throw Self.full
   }
-  func syncReport(of store: StoreIdentifier) -> SyncReport {
+  func syncReport(of store: StoreIdentifier, within _: Duration) -> SyncReport {
     SyncReport(complete: [], incomplete: [], hasUnpublishedWrites: true)
   }
   func waitUntilComplete(_ store: StoreIdentifier, devices: Int?, timeout: Duration) async {}
