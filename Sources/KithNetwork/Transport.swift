@@ -57,11 +57,11 @@ package final class Transport: Sendable {
     return try bound.map { try PeerAddress(bound: $0) }
   }
 
-  /// Serves and dials until the task is cancelled; then flushes, closes everything, and reports the
-  /// end of every session.
+  /// Serves and dials until the task is cancelled; then calls `finish` while the sessions last, ends
+  /// them after what was sent, closes everything, and reports the end of every session.
   ///
   /// Binds first if ``bind(port:)`` was not called. Throws if that fails or a listener ends.
-  package func run() async throws {
+  package func run(finishing finish: @Sendable () async -> Void = {}) async throws {
     if listeners.withLock({ $0.isEmpty }) { try await bind() }
     let (ended, continuation) = AsyncStream<Never>.makeStream()
     for listener in listeners.withLock({ $0 }) {
@@ -76,6 +76,7 @@ package final class Transport: Sendable {
     logger.debug("transport serves", metadata: ["hosts": "\(configuration.hosts)"])
     for await _ in ended {}
     let isCancelled = Task.isCancelled
+    await finish()
     await shutDown()
     if !isCancelled { throw TransportError.listenerClosed }
   }
@@ -115,10 +116,10 @@ package final class Transport: Sendable {
       return listeners
     }
     for listener in bound { listener.close(promise: nil) }
-    let links = registry.withLock { $0.close() }
-    for link in links { link.close() }
+    let sessionChannels = registry.withLock { $0.close() }
+    for sessionChannel in sessionChannels { sessionChannel.close() }
     let open = channels.close()
-    let sessions = Set(links.map(\.channelID))
+    let sessions = Set(sessionChannels.map(\.channelID))
     for channel in open where !sessions.contains(ObjectIdentifier(channel)) {
       channel.close(promise: nil)
     }
@@ -251,54 +252,6 @@ package final class SharedPresharedKey: Sendable {
   }
 }
 
-/// An event of a connection.
-package enum TransportEvent: Sendable {
-  case accepted
-  /// A limit is reached.
-  case refused
-  /// Closed for a newer one before its handshake finished.
-  case evicted
-  /// On either side.
-  case handshakeFailed
-  /// Its first message was answered before.
-  case replayed
-  /// A message was not encrypted by the peer.
-  case notAuthentic
-  /// A malformed frame, or a message over a limit.
-  case protocolViolated
-  /// Too many bytes were unsent.
-  case overflowed
-  /// No message came for too long.
-  case fellSilent
-}
-
-/// The node's side of a ``Transport``, held strongly.
-///
-/// Called on event-loop threads; must not block. For each session, `sessionOpened` is first and
-/// `sessionClosed` last, once each, all from one thread.
-package protocol TransportDelegate: AnyObject, Sendable {
-  /// The newest first; only eight are tried.
-  func presharedKeys() -> [SharedPresharedKey]
-  /// Whether the key is a member's.
-  func isKnown(_ key: TransportPublicKey) -> Bool
-  /// The transport fills in the version.
-  func hello() -> Hello
-  /// Called if a connection's first message is under none of the keys, with its host.
-  func unauthenticatedRefused(_ host: String)
-  /// Called when a call of an address has ended; see ``Transport/dialledAddresses``.
-  func dialEnded()
-  /// Called on any thread, possibly often; for counting.
-  func noted(_ event: TransportEvent)
-  /// See ``Transport/isMembershipOnly(_:)``.
-  func sessionOpened(_ id: SessionID, _ peer: SessionPeer)
-  func sessionReceived(_ id: SessionID, _ message: [UInt8])
-  /// More can be sent, or not for now.
-  func sessionWritable(_ id: SessionID, _ isWritable: Bool)
-  /// See ``Transport/awaitDrain(_:)``.
-  func sessionDrained(_ id: SessionID)
-  func sessionClosed(_ id: SessionID)
-}
-
 extension Transport {
   // MARK: Sessions
 
@@ -309,29 +262,27 @@ extension Transport {
   /// ``NetworkLimits/messageBytes``.
   /// - Complexity: O(*n*) on the session's event loop.
   package func send(_ id: SessionID, _ messages: [[UInt8]]) {
-    registry.withLock { $0.link(of: id) }?.send(messages)
+    registry.withLock { $0.channel(of: id) }?.send(messages)
   }
-
-  package func send(_ id: SessionID, _ message: [UInt8]) { send(id, [message]) }
 
   /// Requests one call of `sessionDrained` when few of the bytes sent before are unsent. It comes
   /// after this returns, unless the session has ended.
   package func awaitDrain(_ id: SessionID) {
-    registry.withLock { $0.link(of: id) }?.awaitDrain()
+    registry.withLock { $0.channel(of: id) }?.awaitDrain()
   }
 
   /// Ends a session after the messages sent before; `sessionClosed` follows.
   package func close(_ id: SessionID, reason: CloseReason) {
-    let link = registry.withLock { registry in
+    let channel = registry.withLock { registry in
       registry.setCloseReason(reason, of: id)
-      return registry.link(of: id)
+      return registry.channel(of: id)
     }
-    link?.close()
+    channel?.close()
   }
 
   /// Makes the peer wait, or goes on. Messages already read may still come.
   package func setReading(_ id: SessionID, _ isReading: Bool) {
-    registry.withLock { $0.link(of: id) }?.setReading(isReading)
+    registry.withLock { $0.channel(of: id) }?.setReading(isReading)
   }
 
   /// True if the peer's static key was unknown or its epoch older, and it was not promoted.
@@ -341,8 +292,8 @@ extension Transport {
 
   /// Lifts the limits, because the peer has proved to be a member.
   package func promote(_ id: SessionID) {
-    let link = registry.withLock { $0.promote(id) ? $0.link(of: id) : nil }
-    link?.setMessageLimit(NetworkLimits.messageBytes)
+    let channel = registry.withLock { $0.promote(id) ? $0.channel(of: id) : nil }
+    channel?.setMessageLimit(NetworkLimits.messageBytes)
   }
 
   /// Nil: too many sessions.
@@ -387,14 +338,17 @@ extension Transport {
   /// end. If it has several addresses, its kernel answers and they stay.
   func probeSessions(with key: TransportPublicKey, butAt host: String) {
     for id in dialler.sessions(with: key, butAt: host) {
-      registry.withLock { $0.link(of: id) }?.probe()
+      registry.withLock { $0.channel(of: id) }?.probe()
     }
   }
 
   /// Called when this host's addresses changed: sessions from an old address hang.
   func probeSessions() {
-    for link in registry.withLock({ $0.links }) { link.probe() }
+    for channel in registry.withLock({ $0.channels }) { channel.probe() }
   }
+
+  /// Called when this host's addresses changed: one that was its own may be another's now.
+  func redialOurselves() { dialler.update { $0.redialOurselves() } }
 
   /// Called because a person looks at the connected devices.
   ///
@@ -402,8 +356,8 @@ extension Transport {
   /// within seconds; others within 75 s (30 s until something is sent, 45 s until the kernel gives
   /// up).
   package func probeQuietSessions() {
-    for link in registry.withLock({ $0.links }) {
-      link.probe(ifQuietFor: NetworkLimits.quietTime)
+    for channel in registry.withLock({ $0.channels }) {
+      channel.probe(ifQuietFor: NetworkLimits.quietTime)
     }
   }
 }

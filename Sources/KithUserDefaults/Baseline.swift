@@ -50,13 +50,14 @@ struct Baseline: Hashable {
 
   private static let none = Digest256 { _ in }
 
-  /// A value as the defaults' file returns it: with dates in whole seconds, without negative zero.
+  /// A value as the defaults' file returns it: with dates in whole seconds, one NaN, and no negative
+  /// zero.
   private static func kept(_ value: PropertyListValue) -> PropertyListValue {
     switch value {
     case .date(let date):
       .date(
         Date(timeIntervalSinceReferenceDate: date.timeIntervalSinceReferenceDate.rounded(.down)))
-    case .double(let double): .double(double == 0 ? 0 : double)
+    case .double(let double): .double(double.isNaN ? .nan : double == 0 ? 0 : double)
     case .array(let values): .array(values.map(kept))
     case .dictionary(let members): .dictionary(members.mapValues(kept))
     default: value

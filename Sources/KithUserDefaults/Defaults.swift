@@ -46,6 +46,12 @@ struct Defaults {
     }
   }
 
+  /// The value of a key after it was set to `value`, which the defaults may have changed. If the
+  /// command line overrides the key, it cannot be read: then `value` itself.
+  func kept(_ value: PropertyListValue?, forKey key: String) -> PropertyListValue? {
+    isOverridden(key) ? value : raw(key).value
+  }
+
   /// The set value of a key. If it equals the registered value, set and unset look alike: it counts
   /// as set only if it was equal when `baseline` was made.
   func value(_ key: String, since baseline: Baseline) throws(KithError) -> PropertyListValue? {

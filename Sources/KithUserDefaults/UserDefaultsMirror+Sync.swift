@@ -83,7 +83,8 @@ extension UserDefaultsMirror {
       } catch {
         return .failure(error)
       }
-      state.baselines[key] = Baseline(store: value, defaults: state.defaults.raw(key).value)
+      let kept = state.defaults.kept(value, forKey: key)
+      state.baselines[key] = Baseline(store: value, defaults: kept)
       state.problems[key] = nil
       save(&state)
       return .success(())
@@ -182,8 +183,8 @@ extension UserDefaultsMirror {
   ) -> KithError? {
     if let value, !DefaultsValue.isHeld(value) { return .notHeld(key) }
     state.defaults.set(value, forKey: key)
-    // Read back, because the defaults may change a value.
-    state.baselines[key] = Baseline(store: value, defaults: state.defaults.raw(key).value)
+    let kept = state.defaults.kept(value, forKey: key)
+    state.baselines[key] = Baseline(store: value, defaults: kept)
     report.taken.append(key)
     return nil
   }

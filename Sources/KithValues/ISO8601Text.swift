@@ -26,7 +26,8 @@ package enum ISO8601Text {
   }
 
   /// Reads `2026-11-21`, `2026-11-21T10:00`, `2026-11-21T10:00:00.123Z` or the same with an offset
-  /// such as `+01:00` or `+01`; the default is UTC.
+  /// such as `+01:00` or `+01`; the default is UTC. Nil also for a date of which a double would lose
+  /// decimals.
   package static func date(_ text: String) -> Date? {
     let pattern =
       #/
@@ -63,8 +64,9 @@ package enum ISO8601Text {
         fraction = complement(fraction)
       }
     }
-    return Double("\(sign)\(whole).\(fraction.isEmpty ? "0" : fraction)")
-      .map { Date(timeIntervalSinceReferenceDate: $0) }
+    let text = "\(sign)\(whole).\(fraction.isEmpty ? "0" : fraction)"
+    guard let seconds = Double(text), seconds.keeps(text) else { return nil }
+    return Date(timeIntervalSinceReferenceDate: seconds)
   }
 
   /// Returns one minus a decimal fraction: `25` becomes `75`.

@@ -20,8 +20,8 @@ import KithTerminal
 /// There is no white space.
 ///
 /// JSON of other programs is read alike. A number without fraction and exponent is an integer;
-/// beyond 64 bits it is refused, and so is `-0`. A number of which a double loses a digit is refused,
-/// and a date as a number that Kith would not write so. `null` is refused.
+/// beyond 64 bits it is refused, and so is `-0`. A number or date of which a double loses a digit is
+/// refused, and a date as a number that Kith would not write so. `null` is refused.
 package enum ValueJSON {
   package enum Tag: String {
     case date = "$date"
@@ -126,7 +126,7 @@ extension ValueJSON.Tag {
   fileprivate var expectation: String {
     switch self {
     case .date:
-      "an ISO 8601 date such as \"2026-11-21T10:00:00Z\""
+      "an ISO 8601 date whose decimals a double keeps, such as \"2026-11-21T10:00:00Z\""
     case .data: "base64 text such as \"AAEC\""
     case .double: "\"nan\", \"inf\", \"-inf\" or 16 hexadecimal digits after 0x"
     case .dictionary: "an object"

@@ -176,7 +176,7 @@
     private func undo(_ body: Undo) async throws -> Response {
       let node = try await accounts.nodeAccess
       guard
-        let past = try await node.perform(.key(body.key, to: body.to), in: body.store.name).first
+        let past = try await node.undo(.key(body.key, to: body.to), in: body.store.name).first
       else {
         throw PageFailure(.notFound, "nothing to undo: no such value of \"\(body.key)\" is kept")
       }

@@ -8,17 +8,18 @@
   /// ```
   /// The name differs because `#selector` needs Objective-C. The method needs no `@objc` and may be
   /// private. It takes the notification or nothing, and returns nothing. In a program built in
-  /// Swift 6 mode, a main-actor method is called on the main queue.
+  /// Swift 6 mode, a main-actor method is called on the main queue, unless its observer was removed by
+  /// then.
   public struct Selector: Sendable {
     // Unchecked: a method that is bound to no object has no state.
-    nonisolated(unsafe) private let method: (AnyObject, Notification) -> Void
+    nonisolated(unsafe) private let method: (AnyObject, Notification, Removal) -> Void
 
     private init<Observer: AnyObject>(
-      calling method: @escaping (Observer, Notification) -> Void
+      calling method: @escaping (Observer, Notification, Removal) -> Void
     ) {
-      self.method = { object, notification in
+      self.method = { object, notification, removal in
         guard let observer = object as? Observer else { return }
-        method(observer, notification)
+        method(observer, notification, removal)
       }
     }
 
@@ -35,33 +36,36 @@
     private init<Observer: AnyObject>(
       onMain method: @escaping @MainActor (Observer, Notification) -> Void
     ) {
-      self.init { (observer: Observer, notification) in
+      self.init { (observer: Observer, notification, removal) in
         // Unchecked: all observers share a notification, as on Apple's systems.
         nonisolated(unsafe) let (observer, notification) = (observer, notification)
         if Self.isOnMain {
           MainActor.assumeIsolated { method(observer, notification) }
         } else {
-          // Asynchronous, because the main thread may be waiting for this one.
-          DispatchQueue.main.async { method(observer, notification) }
+          // Asynchronous, because the main thread may be waiting for this one. Until then the observer
+          // may be removed.
+          DispatchQueue.main.async {
+            if !removal.isDone { method(observer, notification) }
+          }
         }
       }
     }
 
     /// Makes a selector of a method that takes the notification.
     public init<Observer: AnyObject>(_ method: @escaping (Observer) -> (Notification) -> Void) {
-      self.init { (observer: Observer, notification) in method(observer)(notification) }
+      self.init { (observer: Observer, notification, _) in method(observer)(notification) }
     }
 
     /// Makes a selector of a method that takes an `NSNotification`.
     public init<Observer: AnyObject>(_ method: @escaping (Observer) -> (NSNotification) -> Void) {
-      self.init { (observer: Observer, notification) in
+      self.init { (observer: Observer, notification, _) in
         method(observer)(notification as NSNotification)
       }
     }
 
     /// Makes a selector of a method without parameters.
     public init<Observer: AnyObject>(_ method: @escaping (Observer) -> () -> Void) {
-      self.init { (observer: Observer, _) in method(observer)() }
+      self.init { (observer: Observer, _, _) in method(observer)() }
     }
 
     // Unchecked in the next three: a method that is bound to no object has no state.
@@ -103,8 +107,8 @@
     public init(_ method: () -> Void) { fatalError() }
 
     /// Ignores an observer of another type.
-    func call(_ observer: AnyObject, _ notification: Notification) {
-      method(observer, notification)
+    func call(_ observer: AnyObject, _ notification: Notification, _ removal: Removal) {
+      method(observer, notification, removal)
     }
   }
 #endif

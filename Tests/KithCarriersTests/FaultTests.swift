@@ -176,6 +176,35 @@ struct FaultTests {
     }
   }
 
+  /// The system's were trusted too. Its directory cannot be changed, so another one stands for it.
+  @Test func anAuthorityFileReplacesTheBuiltInDirectory() async throws {
+    let curl = try CurlLibrary.get()
+    let origin = try WebAddress(server.url("good")).origin
+    let directory = "\(server.folder)/trusted"
+    func status(_ options: CarrierOptions) async throws(CarrierFailure) -> Int {
+      try await onThread(of: BlockingThreads.requests) { work throws(CarrierFailure) -> Int in
+        let connection = try HTTPConnection(curl)
+        guard curl.set(connection.easy, .authorityDirectory, text: directory) else { return 0 }
+        let request = HTTPRequest(method: "PROPFIND", target: "/place/")
+        return try connection.send(request, to: origin, login: .none, options, work).status
+      }
+    }
+    #expect(try await status(CarrierOptions()) == 207)
+    let own = CarrierOptions(authorityFile: "\(server.folder)/ca.pem")
+    #expect(try await status(own) == 207)
+    let other = CarrierOptions(authorityFile: "\(server.folder)/elsewhere.pem")
+    await expectFailure(.untrusted) { _ = try await status(other) }
+  }
+
+  /// The certificate was blamed.
+  @Test func aPortWithoutTLSIsNamed() async throws {
+    let plain = "https://127.0.0.1:\(server.ports["plain"] ?? 0)/place"
+    let carrier = try storage(at: CarrierAddress(.webdav, plain), credentials: .none)
+    let failure = await failure { _ = try await carrier.list("place", limit: 1) }
+    #expect(failure?.code == .unreachable, "\(failure?.message ?? "no failure")")
+    #expect(failure?.message.contains("speaks https at that port") == true)
+  }
+
   /// A name that resolves to this computer is found out when connecting.
   @Test func resolvedAddressesAreChecked() async throws {
     let url = try WebAddress(server.url("good", "place", host: "localhost"))

@@ -127,6 +127,34 @@ struct FolderTests {
     #expect(throws: FolderFailure.self) { try held.checkIsThere() }
   }
 
+  /// Every listing failed there.
+  @Test func aFileSystemMayCountNoNames() {
+    func directory(names: Int, node: Int, device: Int = 1) -> stat {
+      var information = stat()
+      information.st_nlink = numericCast(names)
+      information.st_ino = numericCast(node)
+      information.st_dev = numericCast(device)
+      return information
+    }
+    let held = directory(names: 2, node: 7)
+    #expect(FolderPlace.isSame(held, held))
+    #expect(!FolderPlace.isSame(held, directory(names: 2, node: 8)))
+    #expect(!FolderPlace.isSame(held, directory(names: 2, node: 7, device: 2)))
+    let nameless = directory(names: 0, node: 7)
+    #expect(!FolderPlace.isSame(nameless, held), "it was removed, and its number used again")
+    #expect(FolderPlace.isSame(nameless, nameless), "a file system that counts none")
+    #expect(!FolderPlace.isSame(nameless, directory(names: 0, node: 8)))
+  }
+
+  /// Linux has a file that fails as one with a bad sector does: the memory of a process, at 0.
+  @Test func anObjectThatCannotBeReadIsNoMissingPlace() throws {
+    let place = try FolderPlace(path: "/proc/\(getpid())", directories: [])
+    #expect(throws: FolderFailure.unreadable("mem")) {
+      _ = try place.read("mem", limit: 10, BlockingWork())
+    }
+    #expect(CarrierFailure(.unreadable("aa"), "read").code == .unexpected)
+  }
+
   @Test func aPutThatBrokeOffIsReplaced() async throws {
     try await carrier.makePlace(place)
     try Data([9, 9]).write(to: URL(filePath: "\(placePath)/.aa.tmp"))

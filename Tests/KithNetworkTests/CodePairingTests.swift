@@ -1,5 +1,6 @@
 import KithTestSupport
 import Logging
+import NIOCore
 import Synchronization
 import Testing
 
@@ -176,6 +177,31 @@ struct CodePairingTests {
     }
     first.close()
     await listener.close()
+  }
+
+  /// Says that its invitation is over, in place of an offer.
+  private final class EndedInviter: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      context.writeHandshakeMessage([0])
+    }
+  }
+
+  /// It was told to have another code than the inviter, which had looked at none.
+  @Test func whoWaitedUntilTheInvitationWasOverIsNotToldOfAWrongCode() async throws {
+    let bound = try await Bootstraps.bind(hosts: ["127.0.0.1"], port: 0) { channel in
+      try channel.pipeline.syncOperations.addHandler(EndedInviter())
+    }
+    let address = try PeerAddress(bound: try #require(bound.first))
+    let typed = TypedCode(code)
+    let error = await #expect(throws: PairingError.self) {
+      try await join(address, typed, configuration())
+    }
+    #expect(error == .invitationOver(address: address))
+    #expect(
+      error?.description == "the invitation of the device at \(address) is over; make a new one")
+    for channel in bound { try await channel.close() }
   }
 
   @Test(arguments: 1...2 as ClosedRange<UInt64>)

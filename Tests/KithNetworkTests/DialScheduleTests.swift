@@ -105,6 +105,27 @@ struct DialScheduleTests {
     #expect(schedule.takeDue(at: 2).map(\.address) == [other])
   }
 
+  /// The device was called at none of its other addresses any more.
+  @Test func anAddressThatIsOursNowEndedAllCallsOfItsDevice() throws {
+    var schedule = DialSchedule()
+    schedule.setRemembered([address, other], of: deviceKeys(2).id, key: key)
+    let stale = try #require(schedule.takeDue(at: 0).first)
+    #expect(stale.address == address)
+    schedule.failed(stale, .ourselves, at: 0, random: 1)
+    #expect(schedule.nextDue() == 250)
+    #expect(schedule.takeDue(at: 250).map(\.address) == [other])
+  }
+
+  @Test func ourselvesIsDialledAgainOnceTheHostsAddressesChange() throws {
+    var schedule = DialSchedule()
+    schedule.addStatic(address)
+    let dial = try #require(schedule.takeDue(at: 0).first)
+    schedule.failed(dial, .ourselves, at: 0, random: 0)
+    #expect(schedule.nextDue() == nil)
+    schedule.redialOurselves()
+    #expect(schedule.takeDue(at: 1).map(\.address) == [address])
+  }
+
   @Test func anotherDeviceAtALearnedAddressPassedForTheDevice() throws {
     var schedule = DialSchedule()
     let (device, stranger) = (deviceKeys(2).id, deviceKeys(3).transportPublicKey)

@@ -47,7 +47,7 @@ struct HostileConnectionTests {
       #expect(transports[0].count(of: .handshakeFailed) == 1)
       // Silence is no attempt.
       let isSilent = greeting.bytes.count < 2
-      #expect(one.state.withLock { $0.strangers } == (isSilent ? [] : ["127.0.0.1"]))
+      #expect(one.state.withLock { $0.unauthenticated } == (isSilent ? [] : ["127.0.0.1"]))
     }
   }
 
@@ -61,7 +61,7 @@ struct HostileConnectionTests {
       try await eventually("closed") { client.isClosed }
       #expect(ContinuousClock.now - began >= .milliseconds(190))
       #expect(client.heard.isEmpty)
-      #expect(one.state.withLock { $0.strangers } == ["127.0.0.1"])
+      #expect(one.state.withLock { $0.unauthenticated } == ["127.0.0.1"])
     }
   }
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import KithNetwork
 
-/// A session's handler and its link in virtual time; the kernel takes bytes when the test says so.
+/// A session's handler and its channel in virtual time; the kernel takes bytes when the test says so.
 struct SessionHandlerTests {
   private final class Sink: SessionSink {
     var isSilent = false
@@ -96,19 +96,19 @@ struct SessionHandlerTests {
 
   /// Bytes are unsent until the kernel has them: only then there is room for others.
   @Test func bytesAreUnsentUntilTheKernelHasThem() {
-    let link = SessionChannel(
+    let sessionChannel = SessionChannel(
       channel: channel, handler: handler, linger: .seconds(1),
       queueLimit: 1 << 20)
     let message = [UInt8](repeating: 1, count: 600_000)
-    #expect(link.send(message) == .queued)
-    link.awaitDrain()
+    #expect(sessionChannel.send(message) == .queued)
+    sessionChannel.awaitDrain()
     channel.embeddedEventLoop.run()
     #expect(sink.drains == 0)
     kernel.take()
     channel.embeddedEventLoop.run()
     #expect(sink.drains == 1)
-    #expect(link.send(message) == .queued)
+    #expect(sessionChannel.send(message) == .queued)
     channel.embeddedEventLoop.run()
-    #expect(link.send(message) == .overflow)
+    #expect(sessionChannel.send(message) == .overflow)
   }
 }

@@ -38,7 +38,7 @@ final class TestNode: TransportOwner {
     var writable: [Bool] = []
     var roomCount = 0
     var closedCount = 0
-    var strangers: [String] = []
+    var unauthenticated: [String] = []
     var events: [TransportEvent: Int] = [:]
     var echoes = false
     /// Whether each message pauses its session.
@@ -71,7 +71,7 @@ final class TestNode: TransportOwner {
       rosterDigest: Digest256(storage: Bytes32()), port: 0)
   }
 
-  func unauthenticatedRefused(_ host: String) { state.withLock { $0.strangers.append(host) } }
+  func unauthenticatedRefused(_ host: String) { state.withLock { $0.unauthenticated.append(host) } }
 
   func sessionOpened(_ id: SessionID, _ peer: SessionPeer) {
     state.withLock {
@@ -111,6 +111,8 @@ final class TestNode: TransportOwner {
 }
 
 extension Transport {
+  func send(_ id: SessionID, _ message: [UInt8]) { send(id, [message]) }
+
   /// The events that its owner was told.
   func count(of event: TransportEvent) -> Int {
     (delegate as? any TransportOwner)?.count(of: event) ?? 0

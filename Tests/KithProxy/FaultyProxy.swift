@@ -351,18 +351,26 @@ extension FaultyProxy {
 
 /// The connections that were accepted and are not served yet.
 private final class AcceptedChannels: Sendable {
-  private let channels = Mutex<[ObjectIdentifier: any Channel]>([:])
+  /// Nil: the proxy has ended.
+  private let channels = Mutex<[ObjectIdentifier: any Channel]?>([:])
 
+  /// A channel that was accepted before the end is made on its own event loop, perhaps after it.
   func insert(_ channel: any Channel) {
-    channels.withLock { $0[ObjectIdentifier(channel)] = channel }
+    let isOpen = channels.withLock { channels in
+      channels?[ObjectIdentifier(channel)] = channel
+      return channels != nil
+    }
+    if !isOpen { channel.close(promise: nil) }
   }
 
   func remove(_ channel: any Channel) {
-    channels.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(channel)) }
+    channels.withLock { _ = $0?.removeValue(forKey: ObjectIdentifier(channel)) }
   }
 
   func closeAll() {
-    for channel in channels.withLock({ $0.values }) { channel.close(promise: nil) }
+    for channel in channels.withLock({ $0.take() })?.values.map(\.self) ?? [] {
+      channel.close(promise: nil)
+    }
   }
 }
 

@@ -21,8 +21,17 @@ import Testing
   private var path: String { directory.device }
   private var secrets: String { path + "/secrets" }
 
+  @Test func `the old file's bytes are overwritten`() throws { try changeAndLookBack() }
+
+  /// Opening takes a file of this mode, too.
+  @Test(.enabled(if: getuid() != 0, "root may write every file"))
+  func `the bytes of an old file of mode 0400 are overwritten`() throws {
+    chmod(secrets, 0o400)
+    try changeAndLookBack()
+  }
+
   /// Holds the old file, whose bytes are overwritten once the new one is in its place.
-  @Test func `the old file's bytes are overwritten`() throws {
+  private func changeAndLookBack() throws {
     let old = open(secrets, O_RDONLY | O_CLOEXEC)
     defer { close(old) }
     try DeviceDirectory.changePassphrase(at: path, from: nil, to: "new", stretching: cheap)

@@ -173,6 +173,20 @@ struct MirrorTests {
     #expect(next.stored.isEmpty && next.taken.isEmpty)
     #expect(fixture.defaults.string(forKey: "theme") == "light")
     #expect(other.value(forKey: "theme") == "light")
+    // A removal elsewhere stays one, of what was taken and of what the program wrote.
+    for isWritten in [false, true] {
+      let mirror = try overridden()
+      if isWritten {
+        try mirror.set("dark", forKey: "theme")
+      } else {
+        try other.set("dark", forKey: "theme")
+        #expect(mirror.sync().taken == ["theme"])
+      }
+      try other.removeValue(forKey: "theme")
+      let next = fixture.mirror(store).sync()
+      #expect(next.stored.isEmpty && next.taken == ["theme"])
+      #expect(fixture.defaults.object(forKey: "theme") == nil)
+    }
   }
 
   // MARK: Values
@@ -184,6 +198,7 @@ struct MirrorTests {
     }
     #expect(baseline([date(3.75), -0.0]) == baseline([date(3), 0.0]))
     #expect(baseline(["a": date(-0.25)]) == baseline(["a": date(-1)]))
+    #expect(baseline(.double(-.nan)) == baseline(.double(.nan)))
     #expect(baseline(date(3)) != baseline(date(4)))
     #expect(baseline(1) != baseline(1.0))
     #expect(baseline(true) != baseline(1))

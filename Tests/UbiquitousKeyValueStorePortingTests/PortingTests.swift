@@ -95,19 +95,18 @@ import Testing
 
   @Test func `observers are not kept alive, and leave nothing behind`() {
     let center = NotificationCenter()
-    let before = SelectorObservers.shared.count
     weak var gone: Observer?
     do {
       let observer = Observer()
       observer.addAll(to: center)
+      #expect(SelectorObservers.shared.count(in: center) == 4)
       gone = observer
     }
     #expect(gone == nil)
-    #expect(SelectorObservers.shared.count == before + 4)
     center.post(name: Self.name, object: nil)
-    #expect(SelectorObservers.shared.count == before)
+    #expect(SelectorObservers.shared.count(in: center) == 0)
     for _ in 0..<100 { _ = Leaving(center) }
-    #expect(SelectorObservers.shared.count == before)
+    #expect(SelectorObservers.shared.count(in: center) == 0)
   }
 
   @Test func `tokens of blocks are removed as ever`() {
@@ -143,6 +142,43 @@ import Testing
       center.post(name: Self.name, object: nil)
       #expect(view.calls == 4)
     }
+  }
+
+  @Test func `a call that waits for the main queue is not made to a removed observer`() async {
+    let center = NotificationCenter()
+    let view = View()
+    center.addObserver(view, selector: Selector(View.changed), name: Self.name, object: nil)
+    await MainActor.run {
+      let posted = DispatchSemaphore(value: 0)
+      Thread.detachNewThread {
+        center.post(name: Self.name, object: nil)
+        posted.signal()
+      }
+      posted.wait()
+      center.removeObserver(view)
+    }
+    // Queued after what the posting queued.
+    await withCheckedContinuation { continuation in
+      DispatchQueue.main.async { continuation.resume() }
+    }
+    #expect(await view.calls == 0)
+  }
+
+  /// Their `deinit` ran inside the lock that it takes.
+  @Test func `observers may die while others look whether they live`() {
+    let (center, other) = (NotificationCenter(), NotificationCenter())
+    DispatchQueue.concurrentPerform(iterations: 2) { index in
+      for _ in 0..<500 {
+        if index == 0 {
+          _ = (0..<10).map { _ in Leaving(center) }
+        } else {
+          Observer().addAll(to: other)
+          other.post(name: Self.name, object: nil)
+        }
+      }
+    }
+    #expect(SelectorObservers.shared.count(in: center) == 0)
+    #expect(SelectorObservers.shared.count(in: other) == 0)
   }
 
   @Test func `notifications come as a sequence, from its iterator on`() async {

@@ -217,14 +217,14 @@ struct AccountsDirectory: Sendable {
 
 extension AccountsDirectory {
   /// Returns the account of the device in the directory itself; nil if there is none.
-  typealias First = () throws(KithError) -> AccountID?
+  typealias AccountHere = () throws(KithError) -> AccountID?
 
   /// The registry, or the one to write if there is none.
-  func registry(_ first: First) throws(KithError) -> Registry {
+  func registry(_ accountHere: AccountHere) throws(KithError) -> Registry {
     try finishRemovals()
     if let registry = try read() { return registry }
     var registry = Registry()
-    if try KithError.mapping(DeviceDirectory.findsDevice(path)), let account = try first() {
+    if try KithError.mapping(DeviceDirectory.findsDevice(path)), let account = try accountHere() {
       registry.signedIn = "."
       registry.devices = [.init(account: account.digest.hex, directory: ".")]
     }
@@ -245,12 +245,12 @@ extension AccountsDirectory {
   /// Notes a new device, and signs in to its account. Without a registry, the device in the
   /// directory itself needs no note.
   func note(
-    _ location: Location, _ summary: AccountSummary, _ first: First
+    _ location: Location, _ summary: AccountSummary, _ accountHere: AccountHere
   ) throws(KithError) {
     guard case .signedIn(let path) = location else { return }
-    let isFirst = try read() == nil
-    if path == "." && isFirst { return }
-    var registry = try registry(first)
+    let hasNoRegistry = try read() == nil
+    if path == "." && hasNoRegistry { return }
+    var registry = try registry(accountHere)
     registry.devices.removeAll { $0.directory == path }
     registry.devices.append(.init(account: summary.account.digest.hex, directory: path))
     try note(location, registry)
@@ -258,19 +258,19 @@ extension AccountsDirectory {
 
   /// Checks that the location can be noted, by writing the registry unchanged. Called before a device
   /// joins: the account counts it for ever, and nothing finds it without its note.
-  func checkNoting(_ location: Location, _ first: First) throws(KithError) {
-    let isFirst = try read() == nil
-    if location == .signedIn(directory: ".") && isFirst { return }
-    let registry = try registry(first)
-    try update { if isFirst && $0 == Registry() { $0 = registry } }
+  func checkNoting(_ location: Location, _ accountHere: AccountHere) throws(KithError) {
+    let hasNoRegistry = try read() == nil
+    if location == .signedIn(directory: ".") && hasNoRegistry { return }
+    let registry = try registry(accountHere)
+    try update { if hasNoRegistry && $0 == Registry() { $0 = registry } }
   }
 
   /// Notes the device of a new or recovered account, which is not discarded if that fails.
   func noteMade(
-    _ location: Location, _ summary: AccountSummary, _ first: First
+    _ location: Location, _ summary: AccountSummary, _ accountHere: AccountHere
   ) throws(KithError) {
     do throws(KithError) {
-      try note(location, summary, first)
+      try note(location, summary, accountHere)
     } catch {
       throw KithError(
         error.code,
@@ -287,7 +287,7 @@ extension AccountsDirectory {
   /// the device is noted, and `arrive` called, whose error is the `arrival` and does not end the
   /// join. If `join` throws before that, the device is discarded.
   func join(
-    first: @escaping @Sendable () throws(KithError) -> AccountID?,
+    accountHere: @escaping @Sendable () throws(KithError) -> AccountID?,
     arriving arrive: @escaping @Sendable (Location) async throws(KithError) -> Void,
     _ join:
       (
@@ -301,12 +301,14 @@ extension AccountsDirectory {
     let isMade = Atomic(false)
     let arrival = Mutex<Result<Void, KithError>?>(nil)
     do throws(KithError) {
-      try await BlockingThread.run { () throws(KithError) in try checkNoting(location, first) }
+      try await BlockingThread.run { () throws(KithError) in
+        try checkNoting(location, accountHere)
+      }
       let path = directory(of: location)
       let summary = try await join(path) { summary async throws(KithError) in
         isMade.store(true, ordering: .relaxed)
         try await BlockingThread.run { () throws(KithError) in
-          try note(location, summary, first)
+          try note(location, summary, accountHere)
         }
         let result = await Result(awaiting: { () async throws(KithError) in
           try await arrive(location)

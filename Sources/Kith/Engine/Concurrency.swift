@@ -18,16 +18,13 @@ enum BlockingThread {
       begin(body, by: start)
     }
   }
-}
 
-extension BlockingThread {
-  /// Calls the body with every index below a count, on all free processors, and returns after all calls.
+  /// Calls the body with every index below a count, with the helpers that are free, and returns after
+  /// all calls.
   static func perform(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
     HelperThreads.perform(count, body)
   }
-}
 
-extension BlockingThread {
   /// Runs blocking work on its own thread: Swift's shared threads are only as many as cores. Waits if
   /// the system has no thread left.
   static func run<Result: Sendable, Failure>(

@@ -10,10 +10,6 @@ extension Engine {
     case reloaded(Replica)
   }
 
-  /// Does the shell's work until none is left, or another thread does it. While the node runs, it
-  /// stops once `write` is settled; the writer does the rest.
-  func drain(until write: WriteID? = nil) { work(until: write) }
-
   /// Does what is due at this time, and all work.
   func tick() { work(ticks: true) }
 
@@ -40,10 +36,13 @@ extension Engine {
   /// If nothing wakes the writer for so long, the start is over.
   private static let quietMilliseconds: UInt64 = 250
 
+  /// Does the shell's work until none is left, or another thread does it; if `ticks`, also what is due
+  /// at this time. While the node runs, it stops once `write` is settled; the writer does the rest.
+  ///
   /// Takes the lock once before the first piece of work, and once after each. Returns how long the
   /// writer may sleep; nil: the node does not run any more.
   @discardableResult
-  private func work(
+  func work(
     until write: WriteID? = nil, isWriter: Bool = false, ticks: Bool = false
   ) -> UInt64? {
     var outcome: Outcome?
@@ -89,13 +88,13 @@ extension Engine {
       case .idle: break
       case .busy, .reload: return work
       case .round:
-        state.resumeDrained()
+        state.resumePausedForBytes()
         return work
       }
     }
-    if state.isDrainAwaited && !state.shell.isBusy {
-      state.isDrainAwaited = false
-      drained.signal()
+    if state.isWorkEndAwaited && !state.shell.isBusy {
+      state.isWorkEndAwaited = false
+      workEnded.signal()
     }
     return .idle
   }
@@ -139,7 +138,7 @@ extension Engine {
     transports.node?.closeAll()
     transports.pairings.closeAll()
     progress.raise()
-    // If a program's thread drained, the writer must now plan the retry.
+    // If a program's thread did the work, the writer must now plan the retry.
     wakeup.signal()
   }
 
@@ -244,7 +243,7 @@ extension Engine {
         // It may read much from storage.
         outgoing.flushAll()
         do throws(StorageError) {
-          try carryOut(order, on: carrier)
+          try give(order, to: carrier)
         } catch {
           failure = failure ?? error
         }
@@ -333,7 +332,7 @@ extension Engine {
 
   func updateClockStatus() {
     let isSynchronised = SystemClock.isSynchronised
-    perform(drainsHere: false) { state, effects in
+    perform(worksHere: false) { state, effects in
       effects = state.note(isSynchronised: isSynchronised, at: clock())
     }
   }

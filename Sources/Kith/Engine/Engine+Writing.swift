@@ -44,7 +44,7 @@ extension Engine: StoreService {
     of store: StoreIdentifier, takingThrough number: UInt64?
   ) throws(KithError) -> [Refusal] {
     guard let number else { return read { $0.refusals(of: store) } }
-    return try perform(drainsHere: false) { (state, effects) throws(KithError) in
+    return try perform(worksHere: false) { (state, effects) throws(KithError) in
       let refusals = state.shell.replica.refusals(of: store)
       effects = try state.handle(.takeRefusals(store, through: number), at: clock())
       return refusals
@@ -55,7 +55,7 @@ extension Engine: StoreService {
     read { $0.history(of: store, key: key.map { Key($0) }, limit: limit) }
   }
 
-  func perform(_ undo: Undo, in store: StoreIdentifier) async throws(KithError) -> [PastValue] {
+  func undo(_ undo: Undo, in store: StoreIdentifier) async throws(KithError) -> [PastValue] {
     guard let undone = try accept(undo, in: store, origin: .owner) else { return [] }
     try await awaitDurability(of: undone.write)
     return undone.past
@@ -67,7 +67,7 @@ extension Engine: StoreService {
 
   func syncReport(of store: StoreIdentifier) -> SyncReport {
     let dispatcher = state.withLock { $0.carriers }
-    let settings = dispatcher.inUse.filter { dispatcher.problem(of: $0.id) == nil }
+    let settings = dispatcher.inUse.filter { dispatcher.works($0.id) }
     return read { SyncReport(of: store, $0, settings) }
   }
 
@@ -101,7 +101,7 @@ extension Engine {
     _ store: StoreIdentifier, _ operations: [KithCore.Operation],
     expecting expected: ExpectedValues = .none, coalesces: Bool = false, origin: WriteOrigin
   ) throws(KithError) {
-    let (write, isAwaited) = try performWrite(drainsHere: false, origin: origin) {
+    let (write, isAwaited) = try performWrite(worksHere: false, origin: origin) {
       (state, effects) throws(KithError) in
       // Under the lock of the write, so that no other write comes in between.
       if !expected.isEmpty { try KithError.check(expected, in: store, of: state.shell.replica) }
@@ -125,7 +125,7 @@ extension Engine {
     if state.withLock({ !$0.isRunning }) {
       let (outcomes, last) = try accept(store, each: Array(transactions), origin: origin)
       guard let last else { return outcomes }
-      drain(until: last.id)
+      work(until: last.id)
       try blockUntilDurable(last.id)
       return outcomes
     }
@@ -164,7 +164,7 @@ extension Engine {
     _ store: StoreIdentifier, _ operations: [KithCore.Operation],
     expecting expected: ExpectedValues = .none, origin: WriteOrigin
   ) throws(KithError) -> AcceptedWrite {
-    let write = try performWrite(drainsHere: true, origin: origin) {
+    let write = try performWrite(worksHere: true, origin: origin) {
       (state, effects) throws(KithError) in
       if state.shell.isClosed { throw .closedNode }
       // Under the lock of the write, so that no other write comes in between.
@@ -182,7 +182,7 @@ extension Engine {
   func accept(
     _ store: StoreIdentifier, each transactions: [[KithCore.Operation]], origin: WriteOrigin
   ) throws(KithError) -> (outcomes: [KithError?], last: AcceptedWrite?) {
-    let accepted = try performWrite(drainsHere: true, origin: origin) {
+    let accepted = try performWrite(worksHere: true, origin: origin) {
       (state, effects) throws(KithError) -> (outcomes: [KithError?], last: AcceptedWrite?) in
       if state.shell.isClosed { throw .closedNode }
       var (outcomes, last) = ([KithError?](), WriteID?.none)
@@ -209,7 +209,7 @@ extension Engine {
   func accept(
     _ undo: Undo, in store: StoreIdentifier, origin: WriteOrigin
   ) throws(KithError) -> (write: AcceptedWrite, past: [PastValue])? {
-    let undone = try performWrite(drainsHere: true, origin: origin) {
+    let undone = try performWrite(worksHere: true, origin: origin) {
       (state, effects) throws(KithError) -> (write: AcceptedWrite, past: [PastValue])? in
       if state.shell.isClosed { throw .closedNode }
       // Under the lock of the write, so that no other write comes in between.
@@ -231,7 +231,7 @@ extension Engine {
     let isWriters =
       accepted.isCrowded
       && state.withLock { $0.isRunning && !$0.shell.isBusy && $0.shell.isPending(write) }
-    if isWriters { wakeup.signal() } else { drain(until: write) }
+    if isWriters { wakeup.signal() } else { work(until: write) }
     let outcome: Result<Void, KithError> = await withCheckedContinuation { continuation in
       whenFinished(write) { continuation.resume(returning: $0) }
     }
@@ -243,7 +243,7 @@ extension Engine {
     _ store: StoreIdentifier, _ writes: [LocalWrite]
   ) throws(KithError) -> Set<Key> {
     var superseded: Set<Key> = []
-    let write = try perform(drainsHere: false) { (state, effects) throws(KithError) in
+    let write = try perform(worksHere: false) { (state, effects) throws(KithError) in
       let write = try submit(isAwaited: true, &state, &effects) { .adopt($0, store, writes) }
       for case .view(let change) in effects { superseded.formUnion(change.superseded) }
       return write
@@ -252,9 +252,9 @@ extension Engine {
     return superseded
   }
 
-  /// Changes the account's members; durable on return.
-  func changeMembership(_ input: Input) async throws(KithError) {
-    try perform(drainsHere: false) { (state, effects) throws(KithError) in
+  /// Hands in a request of a person; durable on return. Throws if the core refuses it.
+  func handInDurably(_ input: Input) async throws(KithError) {
+    try perform(worksHere: false) { (state, effects) throws(KithError) in
       effects = try state.handle(input, at: clock())
       for case .refusedMembership(let error) in effects { throw KithError(error) }
     }
@@ -272,7 +272,7 @@ extension Engine {
       }
     }
     guard let barrier else { return }
-    drain(until: barrier)
+    work(until: barrier)
     try blockUntilDurable(barrier)
   }
 
@@ -302,16 +302,16 @@ extension Engine {
   /// Performs a write. If storage failed and its retry is due, retries storage first, outside the
   /// lock.
   private func performWrite<Value: Sendable>(
-    drainsHere: Bool, origin: WriteOrigin,
+    worksHere: Bool, origin: WriteOrigin,
     _ body: (_ state: inout EngineState, _ effects: inout [Effect]) throws(KithError) -> Value
   ) throws(KithError) -> Value {
-    let written = try perform(drainsHere: drainsHere, origin: origin) {
+    let written = try perform(worksHere: worksHere, origin: origin) {
       (state, effects) throws(KithError) -> Value? in
       state.shell.isReloadDue(at: clock()) ? nil : try body(&state, &effects)
     }
     if let written { return written }
-    drain()
-    return try perform(drainsHere: drainsHere, origin: origin, body)
+    work()
+    return try perform(worksHere: worksHere, origin: origin, body)
   }
 
   /// If `isAwaited`, the caller must ask for the write's outcome.

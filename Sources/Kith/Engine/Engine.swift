@@ -6,11 +6,11 @@ internal import Logging
 internal import Synchronization
 
 /// Drives the core's `Shell` with threads, a disk and a network. One lock protects the shell and
-/// the programs' views; one drainer at a time does the shell's work.
+/// the programs' views; one thread at a time does the shell's work.
 ///
-/// While the node runs, its writer's thread drains (``runWriter()``), so event loops and programs
-/// never wait for a disk. Only a lone durable write drains on its caller's thread, which saves two
-/// thread switches. While the node does not run, the writing thread drains.
+/// While the node runs, that is its writer's thread (``runWriter()``), so event loops and programs
+/// never wait for a disk. Only a lone durable write is carried out on its caller's thread, which saves
+/// two thread switches. While the node does not run, the writing thread does the work.
 final class Engine: Sendable {
   /// If a session adds to the outbox and it then has more bytes, no session is read until the writer
   /// takes the outbox.
@@ -27,8 +27,8 @@ final class Engine: Sendable {
   let logger: Logger
   let state: FairLock<EngineState>
   let wakeup = DispatchSemaphore(value: 0)
-  /// Signalled when the drainer that ``close()`` waits for has finished.
-  let drained = DispatchSemaphore(value: 0)
+  /// Signalled when the thread that ``close()`` waits for has done its work.
+  let workEnded = DispatchSemaphore(value: 0)
   /// Raised when peers, devices, problems or pending work have changed.
   let progress = Signal()
   /// Raised if the database is damaged so that loading it anew does not help: it must be opened anew,
@@ -75,7 +75,7 @@ final class Engine: Sendable {
   /// While storage fails, and after closing, inputs are dropped, and sessions are dialled again
   /// later.
   func input(_ input: Input) {
-    perform(drainsHere: false, cause: input.cause) { state, effects in
+    perform(worksHere: false, cause: input.cause) { state, effects in
       if case .disconnected(let session) = input {
         state.pauses[session] = nil
         state.records[session] = nil
@@ -85,38 +85,38 @@ final class Engine: Sendable {
   }
 
   /// Runs the core under the lock, shows its effects, also if the body throws, and ensures that a
-  /// thread drains. Work that a session caused is charged to its device.
+  /// thread does the work. What a session caused is charged to its device.
   func perform<Value: Sendable, Failure: Error>(
-    drainsHere: Bool, origin: WriteOrigin = .owner,
+    worksHere: Bool, origin: WriteOrigin = .owner,
     cause: (session: SessionID, recordCost: Int)? = nil,
     _ body: (_ state: inout EngineState, _ effects: inout [Effect]) throws(Failure) -> Value
   ) throws(Failure) -> Value {
     var later: [() -> Void] = []
-    let (result, drainer) = state.withLock { state -> (Result<Value, Failure>, Drainer) in
+    let (result, worker) = state.withLock { state -> (Result<Value, Failure>, Worker) in
       let before = cause.map { state.beginWork(of: $0.session, recordCost: $0.recordCost) }
       var effects: [Effect] = []
       let result = Result { () throws(Failure) in try body(&state, &effects) }
       later = state.show(effects, origin: origin, reporting: report)
       if let before, let slowed = endWork(before, &state) { later.append(slowed) }
-      return (result, self.drainer(of: &state, drainsHere: drainsHere))
+      return (result, self.worker(of: &state, worksHere: worksHere))
     }
     for run in later { run() }
-    switch drainer {
+    switch worker {
     case .nobody: break
     case .writer: wakeup.signal()
-    case .here: drain()
+    case .here: work()
     }
     return try result.get()
   }
 
-  private enum Drainer {
+  private enum Worker {
     case nobody
     case writer
     case here
   }
 
-  private func drainer(of state: inout EngineState, drainsHere: Bool) -> Drainer {
-    let hasWork = !drainsHere && !state.shell.isBusy && state.shell.hasWork
+  private func worker(of state: inout EngineState, worksHere: Bool) -> Worker {
+    let hasWork = !worksHere && !state.shell.isBusy && state.shell.hasWork
     guard state.isRunning else { return hasWork && !state.shell.isClosed ? .here : .nobody }
     let isEarlier = state.wakesAtMilliseconds < state.sleepsUntilMilliseconds
     return isEarlier || hasWork ? .writer : .nobody
@@ -140,8 +140,8 @@ struct EngineState {
   /// Rate limit of each session's membership records, in bytes.
   var records: [SessionID: TokenBucket] = [:]
   var shares = SessionShares()
-  /// Whether ``Engine/close()`` waits for the current drainer.
-  var isDrainAwaited = false
+  /// Whether ``Engine/close()`` waits for the thread that does the work.
+  var isWorkEndAwaited = false
   var lastWrite: UInt64 = 0
   /// The number of durable writes in the last round that settled any.
   var lastSettledCount = 0
@@ -188,7 +188,7 @@ struct EngineState {
       switch effect {
       case .view(let change): changes[change.store, default: []].append(change)
       // Later, because a program's log handler may call the node.
-      case .report(let text): later.append { report(text) }
+      case .report(let event): later.append { report(event) }
       default: break
       }
     }
@@ -221,7 +221,7 @@ extension Engine {
   func open(
     _ store: StoreIdentifier, policy: Policy, isLooking: Bool = false
   ) throws(KithError) -> StoreView {
-    try perform(drainsHere: false) { (state, effects) throws(KithError) in
+    try perform(worksHere: false) { (state, effects) throws(KithError) in
       if state.shell.isClosed { throw .closedNode }
       let limits = state.shell.openStores[store]
       let view = state.views[store]
@@ -249,7 +249,7 @@ extension Engine {
   ) throws(KithError) {
     let store = view.identifier
     var later: [() -> Void] = []
-    try perform(drainsHere: false) { (state, effects) throws(KithError) in
+    try perform(worksHere: false) { (state, effects) throws(KithError) in
       effects = try state.handle(.open(store, policy), at: clock())
       for case .refusedStore(store, let error) in effects { throw KithError(error, store: store) }
       state.views[store] = view
@@ -267,17 +267,17 @@ extension Engine {
     }
   }
 
-  /// Accepts nothing more, and makes all writes durable; waits if another thread drains.
+  /// Accepts nothing more, and makes all writes durable; waits if another thread does the work.
   func close() throws(KithError) {
     state.withLock { $0.shell.close() }
     while true {
-      drain()
-      let isDrainedElsewhere = state.withLock { state in
-        state.isDrainAwaited = state.shell.isBusy
+      work()
+      let isWorkedElsewhere = state.withLock { state in
+        state.isWorkEndAwaited = state.shell.isBusy
         return state.shell.isBusy
       }
-      guard isDrainedElsewhere else { break }
-      drained.wait()
+      guard isWorkedElsewhere else { break }
+      workEnded.wait()
     }
     let (views, later, problem) = state.withLock { state in
       let (settled, problem) = state.shell.end()

@@ -40,12 +40,19 @@ extension Engine {
     return slowed
   }
 
-  /// Counts time that the writer's thread spent on reading an answer for a session: local writes
-  /// waited, as for the lock.
+  /// Counts time that the thread that does the work spent on reading an answer for a session: local
+  /// writes waited, as for the lock.
   func charge(_ nanoseconds: UInt64, to session: SessionID) {
     let now = clock().monotonicMilliseconds
-    let slowed = state.withLock { slow(session, of: nil, by: nanoseconds, at: now, &$0) }
+    let (slowed, isEarlier) = state.withLock { state in
+      let slowed = slow(session, of: nil, by: nanoseconds, at: now, &state)
+      return (
+        slowed, state.isRunning && state.wakesAtMilliseconds < state.sleepsUntilMilliseconds
+      )
+    }
     slowed?()
+    // Another thread may do the work while the writer sleeps.
+    if isEarlier { wakeup.signal() }
   }
 
   private func slow(
@@ -96,7 +103,7 @@ extension EngineState {
   }
 
   /// Resumes sessions that waited until the outbox was taken.
-  mutating func resumeDrained() {
+  mutating func resumePausedForBytes() {
     queuedBytes = 0
     for session in pauses.keys where pauses[session]?.isForBytes == true {
       pauses[session]?.isForBytes = false

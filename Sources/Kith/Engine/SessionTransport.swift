@@ -2,9 +2,7 @@ package import KithCore
 
 /// The engine's interface to the network. Every call returns at once, on any thread.
 package protocol SessionTransport: AnyObject, Sendable {
-  /// Queues a message after earlier ones.
-  func send(_ message: [UInt8], to session: SessionID)
-  /// Queues messages one after the other; they go out in one write to the socket if they fit.
+  /// Queues messages after earlier ones; they go out in one write to the socket if they fit.
   func send(_ messages: [[UInt8]], to session: SessionID)
   /// Has the transport call the engine when little is left unsent.
   func awaitDrain(_ session: SessionID)
@@ -19,11 +17,8 @@ package protocol SessionTransport: AnyObject, Sendable {
   func promote(_ session: SessionID)
 }
 
-/// The defaults are those of a transport that dials nobody, and sends each message alone.
+/// The defaults are those of a transport that dials nobody.
 extension SessionTransport {
-  package func send(_ messages: [[UInt8]], to session: SessionID) {
-    for message in messages { send(message, to: session) }
-  }
   package func pauseReading(_ session: SessionID, _ isPaused: Bool) {}
   package func setAddresses(_ addresses: [DeviceID: [String]]) {}
   package func setLeftBehind(_ devices: [DeviceID]) {}

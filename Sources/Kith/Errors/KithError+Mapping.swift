@@ -215,7 +215,7 @@ extension KithError {
     case is CancellationError: self.init(.cancelled, "The pairing was cancelled.")
     case let error as PairingError:
       switch error {
-      case .wrongToken, .expired, .exchangesSpent:
+      case .wrongToken, .expired, .exchangesSpent, .invitationOver:
         self.init(.pairingCode, "\(error).", cause: error)
       case .triesExhausted:
         self.init(.pairingCode, "\(error).", cause: error)

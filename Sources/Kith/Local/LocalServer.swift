@@ -21,7 +21,7 @@ final class LocalServer: EndsWithProcess {
     var counts: [Kind: Int] = [:]
     var lastAttached: UInt64 = 0
     /// In order of arrival.
-    var sessions: [LocalSession.Handle] = []
+    var connections: [LocalConnection.Handle] = []
     var isOver = false
   }
 
@@ -63,7 +63,7 @@ final class LocalServer: EndsWithProcess {
         channel.eventLoop.makeCompletedFuture {
           try channel.pipeline.syncOperations.addHandlers(
             ByteToMessageHandler(FrameDecoder(limit: LocalRequest.limit)),
-            LocalSession(server: self, channel: channel))
+            LocalConnection(server: self, channel: channel))
         }
       }
       .withBoundSocket(descriptor).get()
@@ -79,49 +79,51 @@ final class LocalServer: EndsWithProcess {
 
   /// Makes all accepted writes durable, says so, and closes the connections.
   private func sayGoodbye() async {
-    let sessions = state.withLock { state in
+    let connections = state.withLock { state in
       state.isOver = true
-      return state.sessions
+      return state.connections
     }
-    for session in sessions { try? await session.stop().get() }
+    for connection in connections { try? await connection.stop().get() }
     let engine = node.engine
     let flushed: Void? = try? await BlockingThread.run { () throws(KithError) in
       try engine.flush()
     }
     await withDiscardingTaskGroup { group in
-      for session in sessions { group.addTask { await session.end(isDurable: flushed != nil) } }
+      for connection in connections {
+        group.addTask { await connection.end(isDurable: flushed != nil) }
+      }
     }
   }
 
   /// Tells attached programs that all is durable; the node is not closed.
   func endWithProcess() {
-    let sessions = state.withLock { state in
+    let connections = state.withLock { state in
       state.isOver = true
-      return state.sessions
+      return state.connections
     }
-    for session in sessions { try? session.stop().wait() }
+    for connection in connections { try? connection.stop().wait() }
     guard (try? node.engine.flush()) != nil else { return }
-    for session in sessions { try? session.sayGoodbye().wait() }
+    for connection in connections { try? connection.sayGoodbye().wait() }
   }
 
   // MARK: Capacity
 
-  func add(_ session: LocalSession.Handle) {
+  func add(_ connection: LocalConnection.Handle) {
     let isTooMany = state.withLock { state in
       guard !state.isOver, state.counts[.waiting, default: 0] < LocalLimits.waitingConnections
       else { return true }
-      state.sessions.append(session)
+      state.connections.append(connection)
       state.counts[.waiting, default: 0] += 1
       return false
     }
-    if isTooMany { return session.channel.close(promise: nil) }
+    if isTooMany { return connection.channel.close(promise: nil) }
     beginNext()
   }
 
-  func remove(_ session: LocalSession.Handle, _ kind: Kind) {
+  func remove(_ connection: LocalConnection.Handle, _ kind: Kind) {
     state.withLock { state in
-      guard let index = state.sessions.firstIndex(where: { $0 === session }) else { return }
-      state.sessions.remove(at: index)
+      guard let index = state.connections.firstIndex(where: { $0 === connection }) else { return }
+      state.connections.remove(at: index)
       state.counts[kind, default: 0] -= 1
     }
     beginNext()
@@ -145,9 +147,9 @@ final class LocalServer: EndsWithProcess {
 
   /// Starts the connection that has waited longest, if there is space.
   private func beginNext() {
-    let next = state.withLock { state -> LocalSession.Handle? in
+    let next = state.withLock { state -> LocalConnection.Handle? in
       guard !state.isOver, state.counts[.short, default: 0] < LocalLimits.connections,
-        let next = state.sessions.first(where: { !$0.hasBegun.load(ordering: .relaxed) })
+        let next = state.connections.first(where: { !$0.hasBegun.load(ordering: .relaxed) })
       else { return nil }
       next.hasBegun.store(true, ordering: .relaxed)
       state.counts[.waiting, default: 0] -= 1

@@ -69,16 +69,16 @@ extension Node: NodeAccess {
       guard let name = StoreIdentifier(store) else { break }
       engine.input(.acceptLoss(name))
       try await BlockingThread.run { () throws(KithError) in try engine.flush() }
-    case .acceptTime: try await engine.changeMembership(.acceptTime)
+    case .acceptTime: try await engine.handInDurably(.acceptTime)
     case .carriers: return .carriers(knownCarriers)
     case .keepCarrier(let settings): try await keep(settings)
     case .removeCarrier(let settings): try await remove(settings)
     case .lookAtCarriers: engine.lookAtCarriers()
     case .meet(let address): return .met(try await meet(address, waiting: LocalLimits.meeting))
     case .forget(let address): try await forget(address: address)
-    case .rename(let device, let name): try await engine.changeMembership(.rename(device, name))
+    case .rename(let device, let name): try await engine.handInDurably(.rename(device, name))
     case .revoke(let device, let staying):
-      try await engine.changeMembership(.revoke(device, keeping: staying))
+      try await engine.handInDurably(.revoke(device, keeping: staying))
     case .waitUntilSynced(let store, let seconds, let devices):
       let wait = min(max(0, seconds), LocalLimits.longestWaitSeconds)
       return .syncReport(

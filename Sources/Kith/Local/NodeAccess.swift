@@ -134,7 +134,7 @@ extension NodeAccess {
   }
 
   /// Writes past values; durable on return. Empty: none are kept, and nothing was written.
-  package func perform(_ undo: Undo, in store: String) async throws(KithError) -> [PastValue] {
+  package func undo(_ undo: Undo, in store: String) async throws(KithError) -> [PastValue] {
     guard case .history(let values) = try await perform(.undo(store: store, undo)) else {
       throw .malformedControl
     }

@@ -269,7 +269,7 @@ final class RemoteNode: StoreService, NodeAccess {
       state.withLock { ($0.isGoodbye, $0.isYielding) = (true, isYielding) }
     case .changes(let store, let changes):
       guard let view = state.withLock({ $0.views[store] }) else { break }
-      for run in view.apply(changes.map { $0.viewChange(of: store) }, isWriters: false) { run() }
+      for run in view.apply(changes.map { $0.viewChange(of: store) }, isCallers: false) { run() }
     }
   }
 
@@ -381,7 +381,7 @@ final class RemoteNode: StoreService, NodeAccess {
       .commit(store: store.rawValue, operations: operations, expecting: expected))
   }
 
-  func perform(_ undo: Undo, in store: StoreIdentifier) async throws(KithError) -> [PastValue] {
+  func undo(_ undo: Undo, in store: StoreIdentifier) async throws(KithError) -> [PastValue] {
     let call = NodeCall.undo(store: store.rawValue, undo)
     guard case .history(let values) = try await askDurably(call) else { throw .malformedControl }
     return values

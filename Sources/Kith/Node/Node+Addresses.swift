@@ -62,7 +62,7 @@ extension Node {
   func forget(address text: String) async throws(KithError) {
     let address = try Self.peerAddress(text)
     transport.withLock { $0 }?.removeTarget(address)
-    try await engine.changeMembership(.forgetAddress(address.description))
+    try await engine.handInDurably(.forgetAddress(address.description))
     engine.progress.raise()
   }
 
@@ -141,7 +141,8 @@ extension DialFailure {
     case .unreachable(let reason):
       NetworkFailure(host: address.host, port: address.port, reason: reason).description
     case .refused:
-      "\(address) answers, but not as a device of this account: another account or program is there"
+      "\(address) does not prove to be a device of this account: another account or program is "
+        + "there, or it hangs"
     case .anotherDevice: "another device of the account answers at \(address)"
     case .noRoom: "this node has reached its limit of \(NetworkLimits.sessions) sessions"
     case .noKey: "this device was revoked, and calls no other"

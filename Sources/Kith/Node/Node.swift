@@ -141,8 +141,9 @@ package final class Node: Sendable {
 
 extension Node {
   /// Listens, dials and exchanges changes, until the task is cancelled or its service group shuts
-  /// down. Then it makes accepted writes durable and sends them. It may run again. If `onAnyPort`,
-  /// it falls back to any port if its own is taken. `onServing` is called once it listens.
+  /// down. Then it makes accepted writes durable and sends them; sessions wait 2 s for it at most. It
+  /// may run again. If `onAnyPort`, it falls back to any port if its own is taken. `onServing` is
+  /// called once it listens.
   ///
   /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, or `network` if it cannot listen on
   ///   an address.
@@ -165,6 +166,17 @@ extension Node {
     engine.stopWriter()
     await writer
     do { try ended.get() } catch is CancellationError {}
+  }
+
+  /// Commits accepted writes and hands them to the sessions; gives up if storage takes too long. In a
+  /// task of its own, because this one was cancelled.
+  private func finishWrites() async {
+    await Task {
+      await race([
+        { _ = await BlockingThread.runUntilCancelled { try? self.engine.flush() } },
+        { try? await Task.sleep(for: ExitFlush.longestWait) },
+      ])
+    }.value
   }
 
   /// A last turn on each carrier: other devices may be on only while this one is off. In a task of its
@@ -201,7 +213,7 @@ extension Node {
     self.discovery.withLock { $0 = discovery }
     defer { self.discovery.withLock { $0 = nil } }
     try await withThrowingTaskGroup(of: Void.self) { group in
-      group.addTask { try await transport.run() }
+      group.addTask { try await transport.run { await self.finishWrites() } }
       if let discovery { group.addTask { await discovery.run() } }
       group.addTask { await self.engine.logStatusChanges { self.status } }
       if let open = configuration.carriers {

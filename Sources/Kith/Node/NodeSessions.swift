@@ -10,7 +10,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionTransport
     var sessions: Set<SessionID> = []
     var port: UInt16 = 0
     var keys: [EpochID: SharedPresharedKey] = [:]
-    var strangers = 0
+    var unauthenticated = 0
   }
 
   private let engine: Engine
@@ -52,8 +52,8 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionTransport
 
   func unauthenticatedRefused(_ host: String) {
     let count = state.withLock { state in
-      state.strangers += 1
-      return state.strangers
+      state.unauthenticated += 1
+      return state.unauthenticated
     }
     engine.log(LogLine(.unauthenticatedRefused, ["address": host, "count": "\(count)"]))
   }
@@ -108,8 +108,6 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionTransport
   }
 
   // MARK: Orders of the engine
-
-  func send(_ message: [UInt8], to session: SessionID) { transport?.send(session, [message]) }
 
   func send(_ messages: [[UInt8]], to session: SessionID) { transport?.send(session, messages) }
 

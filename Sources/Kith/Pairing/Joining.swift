@@ -12,9 +12,9 @@ struct Joining: Sendable {
     init(_ keys: DeviceKeys, name: String) {
       dialler = PairingDialler(keys: keys)
       answer = { payload, _ in
-        guard let inviter = Invitation(decoding: payload) else { throw PairingError.closed }
+        guard let introduction = Invitation(decoding: payload) else { throw PairingError.closed }
         let certificate = try JoinRequest.make(
-          account: inviter.account, keys: keys, name: name,
+          account: introduction.account, keys: keys, name: name,
           issued: SystemClock.now().wallMilliseconds)
         return JoinRequestMessage(certificate: certificate).encoded()
       }
@@ -38,13 +38,13 @@ struct Joining: Sendable {
     // Before a person is asked.
     let reserved = try DeviceStorage.reserve(directory)
     do {
-      return try await meet(reserved, connect)
+      return try await join(reserved, connect)
     } catch {
       throw KithError(pairing: error)
     }
   }
 
-  private func meet(
+  private func join(
     _ reserved: DirectoryLock, _ connect: @Sendable (Dialling) async throws -> PairingChannel
   ) async throws -> AccountSummary {
     var entropy = SystemRandom()
@@ -52,25 +52,25 @@ struct Joining: Sendable {
     let keys = secrets.makeKeys()
     let channel = try await connect(Dialling(keys, name: name))
     defer { channel.close() }
-    guard let invitation = Invitation(decoding: channel.remotePayload) else {
+    guard let introduction = Invitation(decoding: channel.remotePayload) else {
       throw PairingError.closed
     }
     let inviting = PairingDevice(
-      id: invitation.device, name: invitation.name,
-      fingerprint: Fingerprint(of: invitation.device).description, address: channel.remoteAddress)
+      id: introduction.device, name: introduction.name,
+      fingerprint: Fingerprint(of: introduction.device).description, address: channel.remoteAddress)
     guard await confirm(inviting, Fingerprint(of: keys.id).description) else {
       // A question that was cancelled is no refusal.
       try Task.checkCancellation()
       throw KithError(
-        .declined, "The device did not join.", device: invitation.device)
+        .declined, "The device did not join.", device: introduction.device)
     }
     // Fails if the inviter has declined; its reply says so.
     try? channel.send(JoinConfirm().encoded())
     guard let reply = JoinReply(decoding: try await channel.receive()) else {
       throw PairingError.closed
     }
-    let (roster, _) = try JoinRequest.check(reply, invitation: invitation, keys: keys)
-    guard roster.certificate(of: invitation.device)?.transportKey == channel.remoteStatic else {
+    let (roster, _) = try JoinRequest.check(reply, invitation: introduction, keys: keys)
+    guard roster.certificate(of: introduction.device)?.transportKey == channel.remoteStatic else {
       throw JoinError.inviterNotMember
     }
     var initial: [Mutation] = roster.records.map { .put(.record($0.id), $0.encoded) }
@@ -79,7 +79,7 @@ struct Joining: Sendable {
     }
     let prepared = try await DeviceStorage.prepareApart(reserved, secrets, initial, passphrase)
     let inviter = Inviter(
-      device: invitation.device, clock: reply.clock, address: channel.remoteAddress)
+      device: introduction.device, clock: reply.clock, address: channel.remoteAddress)
     let partialStores: Int
     do {
       partialStores = try await pull(
@@ -95,7 +95,7 @@ struct Joining: Sendable {
     channel.sendSession(JoinDone().encodedMessage())
     // The inviter first commits the new member, on a disk that may be slow.
     guard await channel.awaitEnd(within: options.timeout) || Task.isCancelled else {
-      throw Self.unconfirmed(by: invitation, partialStores: partialStores)
+      throw Self.unconfirmed(by: introduction, partialStores: partialStores)
     }
     return summary
   }
@@ -145,18 +145,18 @@ struct Joining: Sendable {
   }
 
   /// The error if the device exists, and the inviter did not say that the account counts it.
-  static func unconfirmed(by inviter: Invitation, partialStores: Int) -> KithError {
+  static func unconfirmed(by introduction: Invitation, partialStores: Int) -> KithError {
     let data =
       switch partialStores {
-      case 0: "all that \(inviter.name) has"
-      case 1: "what \(inviter.name) has, of 1 store only a part"
-      default: "what \(inviter.name) has, of \(partialStores) stores only a part"
+      case 0: "all that \(introduction.name) has"
+      case 1: "what \(introduction.name) has, of 1 store only a part"
+      default: "what \(introduction.name) has, of \(partialStores) stores only a part"
       }
     return KithError(
       .timedOut,
-      "\(inviter.name) did not say in time that it has admitted this device. This device has "
+      "\(introduction.name) did not say in time that it has admitted this device. This device has "
         + "\(data), and counts once the two meet. Do not join again.",
-      device: inviter.device)
+      device: introduction.device)
   }
 
   /// The error if not everything came. `reason`: why this device ended the session; nil: it did not.
@@ -266,14 +266,14 @@ extension Joining.Dialling {
       .network,
       "No invitation was found on this network. Check that the other device shows a code now, or give "
         + "its address.")
-    // One inviter is heard at several addresses; a wrong code is sent to it once.
+    // One inviter is heard at several addresses; a code that it refused is not sent to it again.
     var refused: Set<Digest128> = []
     for await found in finder.found where !refused.contains(found.announcement.id) {
       do {
         return try await dialler.connect(to: found.address, code: code, answer: answer)
       } catch let error as PairingError {
         switch error {
-        case .wrongCode:
+        case .wrongCode, .invitationOver:
           refused.insert(found.announcement.id)
           problem = error
           if code.isSpent { throw refused.count > 1 ? PairingError.exchangesSpent : error }

@@ -93,7 +93,7 @@ extension Node {
   ) async throws -> (PairingListener, [PeerAddress]) {
     let device = self.device
     let name = engine.read { $0.roster.name(of: device) } ?? "device"
-    let invitation = Invitation(account: account, device: device, name: name).encoded()
+    let introduction = Invitation(account: account, device: device, name: name).encoded()
     let draft = try InvitationToken(secret: secret.copy(), port: 1, addresses: [])
     let token = SharedPresharedKey(draft.presharedKey())
     func listen(at port: UInt16) async throws -> (PairingListener, [PeerAddress]) {
@@ -101,7 +101,7 @@ extension Node {
       configuration.hosts = self.configuration.hosts
       configuration.port = port
       let listener = PairingListener(
-        keys: engine.keys, token: token, code: code, invitation: invitation,
+        keys: engine.keys, token: token, code: code, invitation: introduction,
         configuration: configuration, onWrongProof: onWrongProof)
       return (listener, try await listener.bind())
     }

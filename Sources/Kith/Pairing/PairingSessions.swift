@@ -42,8 +42,9 @@ final class PairingSessions: SessionTransport {
 
   // MARK: Orders of the engine
 
-  func send(_ message: [UInt8], to session: SessionID) {
-    self[session]?.channel.sendSession(message)
+  func send(_ messages: [[UInt8]], to session: SessionID) {
+    let channel = self[session]?.channel
+    for message in messages { channel?.sendSession(message) }
   }
   func awaitDrain(_ session: SessionID) { self[session]?.channel.awaitDrain() }
   func close(_ session: SessionID, _ reason: CloseReason) { self[session]?.close(reason) }

@@ -47,7 +47,7 @@ extension KeyValueStore {
   @discardableResult
   public func undo(_ key: String, to number: UInt64? = nil) async throws(KithError) -> PastValue? {
     try await awaitingService { service async throws(KithError) in
-      try await service.perform(.key(key, to: number), in: identifier).first
+      try await service.undo(.key(key, to: number), in: identifier).first
     }
   }
 
@@ -71,7 +71,7 @@ extension KeyValueStore {
   @discardableResult
   public func undo(transaction number: UInt64) async throws(KithError) -> [PastValue] {
     try await awaitingService { service async throws(KithError) in
-      try await service.perform(.transaction(number), in: identifier)
+      try await service.undo(.transaction(number), in: identifier)
     }
   }
 }

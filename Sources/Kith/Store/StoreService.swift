@@ -68,7 +68,7 @@ protocol StoreService: AnyObject, Sendable {
   ) throws(KithError) -> [PastValue]
 
   /// Writes past values as ``writeDurably(_:_:expecting:)`` writes; empty if none are kept.
-  func perform(_ undo: Undo, in store: StoreIdentifier) async throws(KithError) -> [PastValue]
+  func undo(_ undo: Undo, in store: StoreIdentifier) async throws(KithError) -> [PastValue]
 
   /// Throws `timedOut` if another program's node does not answer in that time.
   func syncReport(

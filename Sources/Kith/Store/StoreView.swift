@@ -38,15 +38,15 @@ final class StoreView: Observable, Sendable {
   }
 
   /// Applies the changes of one step of the core at once; `origin` wrote those without a reason.
-  /// `isWriters`: the calling thread made the write, so its observers are called before its write
+  /// `isCallers`: the calling thread made the write, so its observers are called before its write
   /// returns. Returns closures to run unlocked.
   func apply(
-    _ changes: [ViewChange], origin: WriteOrigin = .owner, isWriters: Bool = true
+    _ changes: [ViewChange], origin: WriteOrigin = .owner, isCallers: Bool = true
   ) -> [() -> Void] {
-    let isOwn = isWriters && origin == .owner && changes.allSatisfy { $0.reason == nil }
+    let isOwn = isCallers && origin == .owner && changes.allSatisfy { $0.reason == nil }
     return state.withLock { state in
       var later: [() -> Void] = []
-      let observed = Set(changes.lazy.flatMap(\.changes).map { Self.slot(of: $0.key) })
+      let observed = Set(changes.lazy.flatMap(\.changes).map { Self.pathIndex(of: $0.key) })
       if !observed.isEmpty { later.append { self.callObservers(of: observed, atOnce: isOwn) } }
       for change in changes {
         var items: [KeyValueStore.Change.Item] = []
@@ -128,7 +128,7 @@ final class StoreView: Observable, Sendable {
       let old = state.values
       state.device = device
       state.values = values
-      let observers = { self.callObservers(of: Set(0..<Self.slots), atOnce: false) }
+      let observers = { self.callObservers(of: Set(0..<Self.pathCount), atOnce: false) }
       guard !state.buffers.isEmpty else { return [observers] }
       func items(
         _ keys: some Sequence<Key>, since old: [Key: PropertyListValue]
@@ -203,26 +203,26 @@ final class StoreView: Observable, Sendable {
 /// keys share a fixed number of them, by a hash.
 extension StoreView {
   /// The keys that share a key path are so few that an observer is seldom called in vain.
-  private static let slots = 256
-  private static let paths: [any KeyPath<StoreView, Bool> & Sendable] = (0..<slots).map {
-    \StoreView.[slot: $0]
+  private static let pathCount = 256
+  private static let paths: [any KeyPath<StoreView, Bool> & Sendable] = (0..<pathCount).map {
+    \StoreView.[path: $0]
   }
   /// Observers of changes by others may block it, but neither the engine nor the network.
   private static let queue = DispatchQueue(label: "kith.observers")
 
-  private subscript(slot slot: Int) -> Bool { false }
+  private subscript(path path: Int) -> Bool { false }
   private var all: Bool { false }
 
   /// FNV-1a, the same in each process.
-  private static func slot(of key: Key) -> Int {
+  private static func pathIndex(of key: Key) -> Int {
     let hash = key.text.utf8.reduce(2_166_136_261 as UInt32) { ($0 ^ UInt32($1)) &* 16_777_619 }
-    return Int(hash ^ hash >> 16) & (slots - 1)
+    return Int(hash ^ hash >> 16) & (pathCount - 1)
   }
 
   /// As ``value(_:)``, for a reader whom `withObservationTracking` may observe.
   func observedValue(_ text: String) -> PropertyListValue? {
     let key = Key(text)
-    registrar.access(self, keyPath: Self.paths[Self.slot(of: key)])
+    registrar.access(self, keyPath: Self.paths[Self.pathIndex(of: key)])
     return state.withLock { $0.values[key] }
   }
 
@@ -233,9 +233,9 @@ extension StoreView {
   }
 
   /// Called after the change.
-  private func callObservers(of slots: Set<Int>, atOnce: Bool) {
-    guard atOnce else { return Self.queue.async { self.callObservers(of: slots, atOnce: true) } }
-    for slot in slots { registrar.withMutation(of: self, keyPath: Self.paths[slot]) {} }
+  private func callObservers(of indices: Set<Int>, atOnce: Bool) {
+    guard atOnce else { return Self.queue.async { self.callObservers(of: indices, atOnce: true) } }
+    for index in indices { registrar.withMutation(of: self, keyPath: Self.paths[index]) {} }
     registrar.withMutation(of: self, keyPath: \.all) {}
   }
 }

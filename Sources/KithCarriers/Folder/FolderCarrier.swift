@@ -217,9 +217,14 @@ struct FolderPlace: ~Copyable {
   func checkIsThere() throws(FolderFailure) {
     let held = try directory.information()
     let again = try Self.open(path: path, directories: directories, creating: false).information()
-    guard held.st_nlink > 0, held.st_dev == again.st_dev, held.st_ino == again.st_ino else {
-      throw .system(ENOENT)
-    }
+    guard Self.isSame(held, again) else { throw .system(ENOENT) }
+  }
+
+  /// Whether a directory that was opened before is the one at its path now. A removed one has no
+  /// name; some file systems count no names of directories.
+  static func isSame(_ held: stat, _ again: stat) -> Bool {
+    (held.st_nlink > 0 || again.st_nlink == 0)
+      && held.st_dev == again.st_dev && held.st_ino == again.st_ino
   }
 
   /// Calls a function with each name in the directory, in no order, until it returns false.

@@ -39,6 +39,10 @@ extension FolderPlace {
       // Another computer has deleted it on NFS meanwhile.
       case .system(ESTALE) where !isSecond:
         return try read(name, limit: limit, isSecond: true, work)
+      // A bad sector, unless the whole place is gone.
+      case .system(EIO):
+        try checkIsThere()
+        throw .unreadable(name)
       default: throw error
       }
     }
@@ -131,6 +135,8 @@ enum FolderFailure: Error, Equatable {
   case noParent(String)
   /// A file, or a link that leads to no folder, is in the folder's place.
   case notAFolder(String)
+  /// The storage cannot read the object of this name, and has its place.
+  case unreadable(String)
   /// There is more than the caller takes; in words.
   case tooMuch(String)
 }
@@ -153,6 +159,12 @@ extension CarrierFailure {
         "\(path) is a file, or a link that leads to no folder. Give the path of a folder, "
           + "or mount what the link leads to.")
       return
+    case .unreadable(let name):
+      self.init(
+        .unexpected,
+        "The folder's disk or server cannot read the object “\(name)”; see what the system's log says."
+      )
+      return
     case .tooMuch(let text):
       self.init(.tooMuch, text)
       return
@@ -166,7 +178,7 @@ extension CarrierFailure {
     case ENOSPC, EDQUOT, EFBIG:
       (kind, remedy) = (.full, "free space on the storage")
     case EACCES, EPERM, EROFS:
-      (kind, remedy) = (.denied, "give this user write access to the folder")
+      (kind, remedy) = (.denied, "let this user read and write the folder and its files")
     case ETIMEDOUT, EHOSTUNREACH, EHOSTDOWN, ENETUNREACH, ECONNREFUSED, ECONNRESET:
       (kind, remedy) = (.unreachable, "see whether its server can be reached")
     default:

@@ -96,6 +96,12 @@ struct CurlLibrary: @unchecked Sendable {
     text.withCString { set(handle, option, UnsafeRawPointer($0)) }
   }
 
+  /// Takes away the value that an option was built with. A libcurl without the option has none.
+  func clear(_ handle: Handle, _ option: CurlOption) -> Bool {
+    let code = kith_curl_set_pointer(setOption, handle, option.rawValue, nil)
+    return code == 0 || code == CurlCode.notBuiltIn
+  }
+
   func get(_ handle: Handle, _ information: CurlInformation) -> Int {
     var number = 0
     return kith_curl_get_long(getInformation, handle, information.rawValue, &number) == 0
@@ -123,6 +129,7 @@ enum CurlOption: Int32 {
   case verifyPeer = 64
   case verifyHost = 81
   case authorityFile = 10_065
+  case authorityDirectory = 10_097
   case httpVersion = 84
   case noSignals = 99
   case authentication = 107
@@ -153,6 +160,7 @@ struct HTTPAuthentication: OptionSet {
 
 /// Results of libcurl (`CURLcode`).
 enum CurlCode {
+  static let notBuiltIn: Int32 = 4
   static let outOfMemory: Int32 = 27
   static let aborted: Int32 = 42
 
@@ -168,12 +176,17 @@ enum CurlCode {
     case _ where transfer.isRefused:
       return CarrierFailure(
         .untrusted, "\(origin) leads to an address of this computer or its link.")
-    case 35, 51, 58, 59, 60, 66, 77, 80, 82, 83, 90, 91:
+    case 51, 58, 59, 60, 66, 77, 80, 82, 83, 90, 91:
       return CarrierFailure(
         .untrusted,
         "The TLS certificate of \(origin) is not trusted (libcurl \(code)); see whether it has "
           + "expired, or is for another host. If its authority is your own: kith carrier add "
           + "--only-here --authority-file FILE.")
+    case 35:
+      return CarrierFailure(
+        .unreachable,
+        "No TLS connection to \(origin) could be made (libcurl 35). See whether it speaks https at "
+          + "that port.")
     case 6:
       return CarrierFailure(.unreachable, "The host of \(origin) is not known to the resolver.")
     case 7, 28, 45:

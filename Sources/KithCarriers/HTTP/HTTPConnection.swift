@@ -6,7 +6,7 @@ import Kith
 // Unchecked: a client lends it to one thread at a time.
 final class HTTPConnection: @unchecked Sendable {
   private let curl: CurlLibrary
-  private let easy: CurlLibrary.Handle
+  let easy: CurlLibrary.Handle
   private let multi: CurlLibrary.Handle
 
   init(_ curl: CurlLibrary) throws(CarrierFailure) {
@@ -88,7 +88,12 @@ final class HTTPConnection: @unchecked Sendable {
     let tls1_2 = 6
     return curl.set(easy, .verifyPeer, 1) && curl.set(easy, .verifyHost, 2)
       && curl.set(easy, .tlsVersion, tls1_2)
-      && (authorityFile.map { curl.set(easy, .authorityFile, text: $0) } ?? true)
+      && (authorityFile.map(trustOnly) ?? true)
+  }
+
+  /// libcurl would add the directory of authorities that it was built with, which is the system's.
+  private func trustOnly(_ authorityFile: String) -> Bool {
+    curl.set(easy, .authorityFile, text: authorityFile) && curl.clear(easy, .authorityDirectory)
   }
 
   private func sign(in login: HTTPLogin) -> Bool {

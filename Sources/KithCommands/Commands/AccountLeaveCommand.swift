@@ -28,7 +28,14 @@ struct AccountLeaveCommand: AsyncParsableCommand {
   func run() async throws {
     let console = options.console
     let configuration = options.accounts()
-    let known = try await Accounts.known(configuration)
+    let known: [Accounts.KnownAccount]
+    do throws(KithError) {
+      known = try await Accounts.known(configuration)
+    } catch {
+      let path = configuration.directory
+      guard force, account == nil, try Accounts.holdsOnlyAccountHere(in: path) else { throw error }
+      return try await leaveUnopened(path, after: error)
+    }
     let signedIn = account == nil ? known.last(where: \.isSignedIn) : nil
     let chosen = try signedIn ?? known.find(account)
     try Confirmation.demandPerson(unless: yes)
@@ -62,6 +69,23 @@ struct AccountLeaveCommand: AsyncParsableCommand {
         + (status?.isRevoked == true
           ? "" : " On another of its devices run: kith devices revoke \(name ?? "NAME")"))
     if (try? await Accounts.known(configuration))?.isEmpty == true { options.warnOfServices() }
+  }
+
+  /// Leaves the account of a device that does not open, and is not noted: nothing tells the account.
+  private func leaveUnopened(_ path: String, after error: KithError) async throws {
+    let console = options.console
+    try Confirmation.demandPerson(unless: yes)
+    console.talk(
+      "The device leaves its account: its keys and its copy of all stores in "
+        + "\(Columns.printable(path)) are removed.")
+    console.talk("It could not be opened (\(error.message)): its own writes may be lost.")
+    try Confirmation.demand("This cannot be undone. Do it?", unless: yes, console)
+    try await Accounts.leaveAccountHere(in: path)
+    try options.print(
+      .versioned(["directory": .string(path)]), after: "this host has left the account")
+    console.talk(
+      "This host has left the account. On another of its devices run: kith devices revoke NAME")
+    options.warnOfServices()
   }
 
   /// Nil with `--force`, if the device cannot be opened.

@@ -87,14 +87,27 @@ struct CarrierAddCommand: AsyncParsableCommand {
       let isNew = kind == .folder && !FileManager.default.fileExists(atPath: settings.location)
       try await tryOut(settings, of: node)
       if isNew { options.console.talk("Made the folder \(Columns.printable(settings.location)).") }
-      try await node.keepCarrier(settings)
+      let replacesOwn = try await Self.keep(settings, on: node)
       options.console.talk(
         "Added \(settings.kind) \(Columns.printable(settings.location)), "
           + (isShared ? "for all devices of the account." : "for this device."))
+      if replacesOwn {
+        options.console.talk("It was this device's own before, and is the account's here too now.")
+      }
       guard !noWait else { return Optional<NodeStatus.Carrier>.none }
       return try await followFirstDeposit(settings, on: node)
     }
     try report(settings, carrier)
+  }
+
+  /// Returns whether it took the place of one of this device's own, whose credentials this device
+  /// would use on.
+  static func keep(_ settings: CarrierSettings, on node: any NodeAccess) async throws -> Bool {
+    try await node.keepCarrier(settings)
+    let own = try await node.carriers().first { $0.id == settings.id && !$0.isShared }
+    guard settings.isShared, let own else { return false }
+    try await node.removeCarrier(own)
+    return true
   }
 
   private func address() throws -> CarrierAddress {
@@ -160,8 +173,10 @@ struct CarrierAddCommand: AsyncParsableCommand {
       let carrier = status.carriers.first {
         $0.kind == settings.kind && $0.location == settings.location
       }
-      // The status may still have a problem of before.
-      let hasFailed = carrier?.problemMilliseconds.map { $0 >= start } == true
+      // The status may still have a problem of before. One without a time is not the storage's, and
+      // stays: the program that runs the node uses no carriers, for one.
+      let isOld = carrier?.problemMilliseconds.map { $0 < start } ?? false
+      let hasFailed = carrier?.problem != nil && !isOld
       let isDone = carrier?.heldSinceMilliseconds != nil && carrier?.problem == nil || hasFailed
       if isDone || ContinuousClock.now >= end { return carrier }
       let line = carrier.map {

@@ -75,13 +75,13 @@ struct UndoCommand: AsyncParsableCommand {
   func run() async throws {
     let (name, past) = try await options.withNode { node in
       let name = try await store.existing(at: node)
-      if let key { return (name, try await node.perform(.key(key, to: to), in: name)) }
+      if let key { return (name, try await node.undo(.key(key, to: to), in: name)) }
       // Any number of the transaction names it.
       let values = try await node.history(of: nil, in: name, limit: .max)
       guard let named = values.first(where: { $0.number == transaction }) else {
         return (name, [])
       }
-      return (name, try await node.perform(.transaction(named.transaction), in: name))
+      return (name, try await node.undo(.transaction(named.transaction), in: name))
     }
     guard !past.isEmpty else {
       let number = (to ?? transaction).map { " \($0)" } ?? ""

@@ -110,7 +110,10 @@ struct XMLPropertyListReader {
       }
       return node(
         double(trimmed).map(PropertyListValue.double), "a number within the range of a double")
-    case "date": return node(ISO8601Text.date(trimmed).map(PropertyListValue.date), "a date")
+    case "date":
+      return node(
+        ISO8601Text.date(trimmed).map(PropertyListValue.date),
+        "an ISO 8601 date whose decimals a double keeps")
     default:
       let digits = String(decoding: text.utf8.filter { !isSpace($0) }, as: UTF8.self)
       return node(Data(canonicalBase64: digits).map(PropertyListValue.data), "base64")

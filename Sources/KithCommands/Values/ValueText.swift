@@ -147,7 +147,7 @@ extension ValueType {
     case .integer: "an integer: a whole number from \(Int64.min) to \(Int64.max)"
     case .double: "a double: a decimal number, inf, -inf or nan"
     case .string: "a string"
-    case .date: "a date: ISO 8601, in UTC unless it has an offset"
+    case .date: "a date: ISO 8601 whose decimals a double keeps, in UTC unless it has an offset"
     case .data: "data: base64, or hexadecimal digits in pairs after 0x"
     case .json: "JSON"
     case .plist: "an XML property list"

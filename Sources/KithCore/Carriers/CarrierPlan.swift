@@ -8,8 +8,8 @@ struct CarrierPlan {
   var words: [Word] = []
   var hasRecords = false
 
-  /// Nil: the carrier lacks nothing. `mayTell`: an upload may hold only words (acknowledgements) or
-  /// digests. `isAsked`: it may hold only this device's word.
+  /// Nil: the carrier lacks nothing. `mayTell`: an upload may hold only words or digests.
+  /// `isAsked`: it may hold only this device's word.
   init?(
     _ objects: [CarrierObjects.Counted], _ words: [Word], _ author: ObjectAuthor,
     mayTell: Bool, isAsked: Bool

@@ -96,12 +96,14 @@ struct Members {
     roster.device(withTransportKey: peer.transportKey, named: peer.hello.device)
   }
 
+  /// The records to send to a peer.
   enum OnRecords {
     /// For a revoked peer: its revocation, and nothing else.
     case revocation([Record])
     /// For a peer that has not proved to be a member: the proof that this device is one. The rest
     /// follows once the peer is recognised.
     case proof([Record])
+    /// For a member.
     case all([Record])
   }
 

@@ -1,6 +1,7 @@
-/// An order of a replica to its shell. A `persist` precedes each `send`, `durable` and `close` that
-/// depends on it. The shell may join persists into one commit, but no later effect overtakes one.
-/// `view` and `report` depend on nothing.
+/// An order of a replica to its shell. A `persist` precedes each `send`, `durable`, `promote` and
+/// `close` that depends on it; only a `sendEarly` may go before the sync. The shell may join persists
+/// into one commit, but no later effect overtakes one. `view`, `report`, `accepted` and the refusals
+/// depend on nothing.
 package enum Effect: Sendable {
   /// Make the mutations durable, together.
   case persist([Mutation])

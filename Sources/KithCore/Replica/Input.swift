@@ -121,7 +121,7 @@ package enum Input: Sendable {
   case takeRefusals(StoreIdentifier, through: UInt64)
   /// A person accepts that missing data is lost.
   case acceptLoss(StoreIdentifier)
-  /// Records that this device made (pairing).
+  /// Records that this device made. Only tests hand it in: pairing uses ``admit(_:_:)``.
   case learn([Record])
   /// May be refused with `Effect.refusedMembership`.
   case rename(DeviceID, String)

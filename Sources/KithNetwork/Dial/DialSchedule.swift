@@ -220,9 +220,9 @@ struct DialSchedule {
     guard var entry = entries[dial.target], entry.phase == .dialling else { return }
     entry.end(at: dial.address, failure)
     switch failure {
-    case .ourselves:
+    case .ourselves where entry.addresses == [dial.address]:
       entry.phase = .ourselves
-    case .unreachable, .refused, .anotherDevice, .noRoom, .noKey:
+    case .ourselves, .unreachable, .refused, .anotherDevice, .noRoom, .noKey:
       if failure == .refused { entry.pskIndex = (dial.pskIndex + 1) % NetworkLimits.presharedKeys }
       entry.nextAddress += 1
       entry.failures += 1
@@ -230,6 +230,13 @@ struct DialSchedule {
       if entry.failures >= entry.addresses.count { lost(dial.target, at: now) }
     }
     entries[dial.target] = entry
+  }
+
+  /// Calls again, at once, the targets whose only address was this node's own.
+  mutating func redialOurselves() {
+    for (target, entry) in entries where entry.phase == .ourselves {
+      entries[target]?.phase = .waiting(until: 0)
+    }
   }
 
   // MARK: Sessions

@@ -117,7 +117,7 @@ struct Dial: Equatable, Sendable {
 package enum DialFailure: Hashable, Sendable {
   /// No connection.
   case unreachable(NetworkFailure.Reason)
-  /// The handshake failed: another account, another program, or an older key.
+  /// The handshake failed: another account, another program, an older key, or no answer in time.
   case refused
   /// Another device than the expected one answered.
   case anotherDevice

@@ -87,6 +87,7 @@ package final class Discovery: Sendable {
   /// Called when links or addresses have changed.
   private func changed() {
     transport.probeSessions()
+    transport.redialOurselves()
     let random = transport.entropy.fraction()
     state.withLock { state in
       let wait = state.schedule.changed(random: random)

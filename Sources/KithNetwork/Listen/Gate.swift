@@ -114,10 +114,10 @@ struct HalfOpenTable {
     }
     let slots = isAddressFull ? limitPerAddress : limit
     let rivals = connections.filter { !isAddressFull || $0.bucket == bucket }
-    let strangers = rivals.filter { !$0.hasValidFirstMessage }
-    let isQuarter = strangers.count * 4 >= slots
+    let unproved = rivals.filter { !$0.hasValidFirstMessage }
+    let isQuarter = unproved.count * 4 >= slots
     let leaves = oldest(
-      of: isQuarter ? strangers : rivals.filter(\.hasValidFirstMessage), beside: bucket)
+      of: isQuarter ? unproved : rivals.filter(\.hasValidFirstMessage), beside: bucket)
     remove(leaves)
     connections.append(Connection(id: id, bucket: bucket))
     return .admittedInsteadOf(leaves)

@@ -6,8 +6,8 @@ internal import Synchronization
 /// The inviter's side of a ``CodeExchange``, then the handshake under its key.
 ///
 /// A first message of a hello's length begins an exchange; one long enough for a handshake uses the
-/// token. A wrong proof is answered by one byte: the tries left. 255 means that the turn did not
-/// come in time.
+/// token. A wrong proof is answered by one byte: the tries left. Instead of an offer, 0 means that the
+/// invitation is over, and 255 that the turn did not come in time.
 final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
 
@@ -272,7 +272,10 @@ final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   private func refused(_ reason: UInt8, _ context: ChannelHandlerContext) {
     if reason == .max { return end(.busy, context) }
-    if case .awaitingOffer = stage, reason != 0 { return giveUp(context) }
+    if case .awaitingOffer = stage {
+      guard reason == 0 else { return giveUp(context) }
+      return end(.invitationOver(address: address), context)
+    }
     let left = Int(min(reason, UInt8(NetworkLimits.pairingTries)))
     end(.wrongCode(address: address, triesLeft: left), context)
   }

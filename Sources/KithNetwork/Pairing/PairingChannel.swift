@@ -56,7 +56,7 @@ package final class PairingChannel: Sendable {
   private let over: @Sendable () -> Void
   private let state = Mutex(State())
   /// While the connection is open. The two hold each other.
-  private let link = Mutex<SessionChannel?>(nil)
+  private let channel = Mutex<SessionChannel?>(nil)
 
   /// `ready` is called when messages can be sent, `over` after closing.
   private init(
@@ -95,7 +95,7 @@ package final class PairingChannel: Sendable {
       throw .messageTooLong(bytes: message.count, limit: NetworkLimits.pairingMessageBytes)
     }
     if let end = state.withLock({ $0.end }) { throw end }
-    guard let link = link.withLock({ $0 }), case .queued = link.send(message) else {
+    guard let channel = channel.withLock({ $0 }), case .queued = channel.send(message) else {
       throw .closed
     }
   }
@@ -108,18 +108,18 @@ package final class PairingChannel: Sendable {
   /// The inviter sends long ones only after the joiner's first message.
   package func allowSession() {
     state.withLock { $0.isSession = true }
-    let link = link.withLock { $0 }
-    link?.setMessageLimit(Limits.messageBytes)
-    link?.watchForSilence(TimeAmount(NetworkLimits.joinSilence))
+    let channel = channel.withLock { $0 }
+    channel?.setMessageLimit(Limits.messageBytes)
+    channel?.watchForSilence(TimeAmount(NetworkLimits.joinSilence))
     // A device that is busy storing needs more than a handshake's few seconds.
-    link?.setPatience(NetworkLimits.joinSilence)
+    channel?.setPatience(NetworkLimits.joinSilence)
   }
 
   /// Passes all messages, also waiting ones, to `owner`.
   package func carrySession(for owner: any PairingSessionOwner) {
     // After the end no message arrives, and on the event loop none arrives in between.
-    guard let link = link.withLock({ $0 }) else { return pass(to: owner) }
-    link.execute { self.pass(to: owner) }
+    guard let channel = channel.withLock({ $0 }) else { return pass(to: owner) }
+    channel.execute { self.pass(to: owner) }
   }
 
   private func pass(to owner: any PairingSessionOwner) {
@@ -134,12 +134,12 @@ package final class PairingChannel: Sendable {
     if isOver { tellEnd() }
   }
 
-  package func sendSession(_ message: [UInt8]) { link.withLock { $0 }?.send(message) }
+  package func sendSession(_ message: [UInt8]) { channel.withLock { $0 }?.send(message) }
 
   /// Calls the owner's `drained()` when little is unsent.
-  package func awaitDrain() { link.withLock { $0 }?.awaitDrain() }
+  package func awaitDrain() { channel.withLock { $0 }?.awaitDrain() }
 
-  package func setReading(_ isReading: Bool) { link.withLock { $0 }?.setReading(isReading) }
+  package func setReading(_ isReading: Bool) { channel.withLock { $0 }?.setReading(isReading) }
 
   /// A session outlasts its invitation.
   var isSession: Bool { state.withLock { $0.isSession } }
@@ -204,7 +204,7 @@ package final class PairingChannel: Sendable {
   /// Ends the exchange after the sent messages.
   package func close() {
     end(.closed)
-    link.withLock { $0 }?.close()
+    channel.withLock { $0 }?.close()
   }
 
   /// Waiting messages can still be received.
@@ -219,7 +219,7 @@ package final class PairingChannel: Sendable {
 
   func abort(_ error: PairingError) {
     end(error)
-    link.withLock { $0 }?.abort()
+    channel.withLock { $0 }?.abort()
   }
 }
 
@@ -227,7 +227,7 @@ extension PairingChannel: SessionSink {
   func opened(_ handler: SessionHandler, on channel: any Channel) {
     let opened = SessionChannel(
       channel: channel, handler: handler, linger: TimeAmount(linger))
-    link.withLock { $0 = opened }
+    self.channel.withLock { $0 = opened }
     ready(self)
   }
 
@@ -261,7 +261,7 @@ extension PairingChannel: SessionSink {
 
   func closed() {
     end(.closed)
-    link.withLock { $0 = nil }
+    channel.withLock { $0 = nil }
     tellEnd()
     over()
   }

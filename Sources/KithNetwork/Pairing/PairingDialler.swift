@@ -119,6 +119,8 @@ package indirect enum PairingError: Error, Hashable, Sendable, CustomStringConve
   /// The other side closed silently: it has another token, or the invitation is over.
   case wrongToken(address: PeerAddress)
   case expired
+  /// The invitation ended while the joiner waited for its turn; nothing is known of the code.
+  case invitationOver(address: PeerAddress)
   case triesExhausted
   /// Another exchange is under way, or another task waits.
   case busy
@@ -148,6 +150,8 @@ package indirect enum PairingError: Error, Hashable, Sendable, CustomStringConve
         "check it for typing errors, or make a new invitation"
       )
     case .expired: ("the invitation has expired", "make a new one")
+    case .invitationOver(let address):
+      ("the invitation of the device at \(address) is over", "make a new one")
     case .triesExhausted: ("too many wrong codes were tried", "make a new invitation")
     case .busy: ("an exchange is under way already", "wait for it to end")
     case .wrongCode(let address, let triesLeft):

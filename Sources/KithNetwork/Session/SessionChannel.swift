@@ -12,7 +12,7 @@ final class SessionChannel: Sendable {
     case overflow
   }
 
-  private struct Outbox {
+  private struct Queue {
     var messages: [[UInt8]] = []
     /// Not in the kernel yet.
     var unsentBytes = 0
@@ -35,7 +35,7 @@ final class SessionChannel: Sendable {
   private let delegate: (any TransportDelegate)?
   private let linger: TimeAmount
   private let queueLimit: Int
-  private let outbox = Mutex(Outbox())
+  private let queue = Mutex(Queue())
 
   /// Called on the event loop.
   init(
@@ -58,16 +58,16 @@ final class SessionChannel: Sendable {
   @discardableResult
   func send(_ messages: [[UInt8]]) -> Outcome {
     let bytes = messages.reduce(0) { $0 + MessageCodec.wireBytes(of: $1.count) }
-    let (outcome, isFirst): (Outcome, Bool) = outbox.withLock { outbox in
-      if outbox.isClosing { return (.dropped, false) }
-      guard outbox.unsentBytes + bytes <= queueLimit else {
-        outbox.isClosing = true
+    let (outcome, isFirst): (Outcome, Bool) = queue.withLock { queue in
+      if queue.isClosing { return (.dropped, false) }
+      guard queue.unsentBytes + bytes <= queueLimit else {
+        queue.isClosing = true
         return (.overflow, false)
       }
-      outbox.unsentBytes += bytes
-      outbox.messages += messages
-      defer { outbox.isScheduled = true }
-      return (.queued, !outbox.isScheduled)
+      queue.unsentBytes += bytes
+      queue.messages += messages
+      defer { queue.isScheduled = true }
+      return (.queued, !queue.isScheduled)
     }
     if isFirst { onLoop { $0.drain() } }
     if outcome == .overflow {
@@ -79,9 +79,9 @@ final class SessionChannel: Sendable {
 
   /// Calls the owner's `drained()` once, when few of the bytes queued before are unsent.
   func awaitDrain() {
-    let isDrained = outbox.withLock { outbox in
-      outbox.isDrainAwaited = true
-      return outbox.takeDrained()
+    let isDrained = queue.withLock { queue in
+      queue.isDrainAwaited = true
+      return queue.takeDrained()
     }
     if isDrained { notifyDrained() }
   }
@@ -93,29 +93,29 @@ final class SessionChannel: Sendable {
 
   /// Ends the session after the queued messages.
   func close() {
-    let isFirst = outbox.withLock { outbox in
-      defer { outbox.isClosing = true }
-      return !outbox.isClosing
+    let isFirst = queue.withLock { queue in
+      defer { queue.isClosing = true }
+      return !queue.isClosing
     }
     guard isFirst else { return }
-    onLoop { link in
-      link.drain()
-      link.handler.value.close(within: link.linger)
+    onLoop { sessionChannel in
+      sessionChannel.drain()
+      sessionChannel.handler.value.close(within: sessionChannel.linger)
     }
   }
 
   func abort() {
-    outbox.withLock { outbox in
-      outbox.isClosing = true
-      outbox.messages = []
+    queue.withLock { queue in
+      queue.isClosing = true
+      queue.messages = []
     }
     onLoop { $0.handler.value.abort() }
   }
 
   func setReading(_ isReading: Bool) {
-    onLoop { link in
-      guard !link.outbox.withLock({ $0.isClosing }) else { return }
-      link.handler.value.setReading(isReading)
+    onLoop { sessionChannel in
+      guard !sessionChannel.queue.withLock({ $0.isClosing }) else { return }
+      sessionChannel.handler.value.setReading(isReading)
     }
   }
 
@@ -124,27 +124,28 @@ final class SessionChannel: Sendable {
   ///
   /// If `quiet` is given, it does so only if nothing was received for that time and nothing is unsent.
   func probe(ifQuietFor quiet: TimeAmount? = nil) {
-    onLoop { link in
-      if let quiet, link.handler.value.quietTime < quiet { return }
-      let isWanted = link.outbox.withLock { outbox in
-        guard !outbox.isProbing, quiet == nil || outbox.unsentBytes == 0 else { return false }
-        outbox.isProbing = true
+    onLoop { sessionChannel in
+      if let quiet, sessionChannel.handler.value.quietTime < quiet { return }
+      let isWanted = sessionChannel.queue.withLock { queue in
+        guard !queue.isProbing, quiet == nil || queue.unsentBytes == 0 else { return false }
+        queue.isProbing = true
         return true
       }
       guard isWanted else { return }
-      try? Bootstraps.setPatience(of: link.channel, isProbing: true)
+      try? Bootstraps.setPatience(of: sessionChannel.channel, isProbing: true)
       let time = NetworkLimits.probeTime
-      link.channel.eventLoop.scheduleTask(in: time + time) {
-        link.outbox.withLock { $0.isProbing = false }
-        try? Bootstraps.setPatience(of: link.channel, isProbing: false)
+      sessionChannel.channel.eventLoop.scheduleTask(in: time + time) {
+        sessionChannel.queue.withLock { $0.isProbing = false }
+        try? Bootstraps.setPatience(of: sessionChannel.channel, isProbing: false)
       }
     }
   }
 
   /// The kernel ends the connection if sent bytes stay unacknowledged so long.
   func setPatience(_ userTimeout: Duration) {
-    onLoop { link in
-      try? Bootstraps.setPatience(of: link.channel, isProbing: false, userTimeout: userTimeout)
+    onLoop { sessionChannel in
+      try? Bootstraps.setPatience(
+        of: sessionChannel.channel, isProbing: false, userTimeout: userTimeout)
     }
   }
 
@@ -172,18 +173,18 @@ final class SessionChannel: Sendable {
 
   private func drain() {
     while true {
-      let messages = outbox.withLock { outbox in
-        if outbox.messages.isEmpty { outbox.isScheduled = false }
-        defer { outbox.messages = [] }
-        return outbox.messages
+      let messages = queue.withLock { queue in
+        if queue.messages.isEmpty { queue.isScheduled = false }
+        defer { queue.messages = [] }
+        return queue.messages
       }
       guard !messages.isEmpty else { return }
       let bytes = messages.reduce(0) { $0 + MessageCodec.wireBytes(of: $1.count) }
       let written = channel.eventLoop.makePromise(of: Void.self)
       written.futureResult.whenComplete { _ in
-        let isDrained = self.outbox.withLock { outbox in
-          outbox.unsentBytes -= bytes
-          return outbox.takeDrained()
+        let isDrained = self.queue.withLock { queue in
+          queue.unsentBytes -= bytes
+          return queue.takeDrained()
         }
         if isDrained { self.notifyDrained() }
       }
@@ -198,9 +199,10 @@ final class SessionChannel: Sendable {
   }
 }
 
+/// The sessions of a transport by id, with their limits and why this side closed them.
 struct SessionRegistry {
   private struct Entry {
-    var link: SessionChannel?
+    var channel: SessionChannel?
     var isMembershipOnly: Bool
     var closeReason: CloseReason?
   }
@@ -227,14 +229,14 @@ struct SessionRegistry {
     return id
   }
 
-  mutating func setLink(_ link: SessionChannel, of id: SessionID) {
-    entries[id]?.link = link
+  mutating func setChannel(_ channel: SessionChannel, of id: SessionID) {
+    entries[id]?.channel = channel
   }
 
-  func link(of id: SessionID) -> SessionChannel? { entries[id]?.link }
+  func channel(of id: SessionID) -> SessionChannel? { entries[id]?.channel }
 
   /// The channels of the established sessions.
-  var links: [SessionChannel] { entries.values.compactMap(\.link) }
+  var channels: [SessionChannel] { entries.values.compactMap(\.channel) }
 
   func isMembershipOnly(_ id: SessionID) -> Bool { entries[id]?.isMembershipOnly ?? false }
 
@@ -258,6 +260,6 @@ struct SessionRegistry {
   /// Admits no more; returns the open ones.
   mutating func close() -> [SessionChannel] {
     isClosed = true
-    return entries.sorted { $0.key < $1.key }.compactMap(\.value.link)
+    return entries.sorted { $0.key < $1.key }.compactMap(\.value.channel)
   }
 }

@@ -162,9 +162,18 @@ struct SecretsFile {
 struct FileRemains: ~Copyable {
   private let descriptor: Int32
 
-  /// Holds the file open, if it can be opened.
+  /// Holds the file open, if it can be opened. A private file that its owner may only read is made
+  /// writable.
   init(_ path: String) {
-    descriptor = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
+    let flags = O_WRONLY | O_CLOEXEC | O_NOFOLLOW
+    let first = open(path, flags)
+    guard first < 0, errno == EACCES,
+      (try? Files.checkPrivate(path, directory: false)) != nil, chmod(path, 0o600) == 0
+    else {
+      descriptor = first
+      return
+    }
+    descriptor = open(path, flags)
   }
 
   deinit {

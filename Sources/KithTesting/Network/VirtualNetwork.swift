@@ -456,8 +456,8 @@ private final class VirtualTransport: SessionTransport {
     self.device = device
   }
 
-  func send(_ message: [UInt8], to session: SessionID) {
-    network?.send(message, from: device, on: session)
+  func send(_ messages: [[UInt8]], to session: SessionID) {
+    for message in messages { network?.send(message, from: device, on: session) }
   }
 
   func awaitDrain(_ session: SessionID) { network?.awaitDrain(session, of: device) }

@@ -162,6 +162,9 @@ class Server:
                     if not more:
                         return
                     data += more
+                    if data.startswith(b"\x16"):
+                        # TLS begins so; as other servers do, it answers without.
+                        return answer(connection, "400 No")
                 head, _, data = data.partition(b"\r\n\r\n")
                 lines = head.decode("latin-1").split("\r\n")
                 method, path, _ = lines[0].split(" ")

@@ -192,6 +192,10 @@ def faults(directory, _):
     certificate(directory, "good", "localhost")
     certificate(directory, "expired", "localhost", days=-1)
     certificate(directory, "elsewhere", "example.org")
+    # A directory of authorities, whose files are found by their hashes.
+    os.makedirs(f"{directory}/trusted")
+    shutil.copy(f"{directory}/ca.pem", f"{directory}/trusted")
+    subprocess.run([program("openssl", "openssl"), "rehash", f"{directory}/trusted"], check=True)
     return [sys.executable, f"{here}/faults.py", directory, json.dumps(ports)], ports
 
 

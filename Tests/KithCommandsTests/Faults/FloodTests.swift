@@ -112,7 +112,7 @@ extension Faults {
           }
           for (session, message) in tap.messages {
             for _ in 0..<max(1, min(200, (1 << 17) / message.count)) {
-              tap.send(message, to: session)
+              tap.send([message], to: session)
               count.withLock { counts in
                 counts.messages += 1
                 counts.bytes += message.count
@@ -139,12 +139,13 @@ extension Faults {
 
       var messages: [(SessionID, [UInt8])] { state.withLock { $0.last.map { ($0, $1) } } }
 
-      func send(_ message: [UInt8], to session: SessionID) {
+      func send(_ messages: [[UInt8]], to session: SessionID) {
         state.withLock { state in
-          guard !state.last.contains(where: { $0.message == message }) else { return }
-          state.last = state.last.suffix(7) + [(session, message)]
+          for message in messages where !state.last.contains(where: { $0.message == message }) {
+            state.last = state.last.suffix(7) + [(session, message)]
+          }
         }
-        transport?.send(message, to: session)
+        transport?.send(messages, to: session)
       }
 
       func awaitDrain(_ session: SessionID) { transport?.awaitDrain(session) }

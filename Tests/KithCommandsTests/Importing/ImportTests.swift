@@ -204,6 +204,18 @@ extension ImportTests {
     #expect(file.skipped.map(\.key) == ["a"])
     #expect(file.skipped.first?.reason.contains("more digits than a double keeps") == true)
   }
+
+  @Test(arguments: [
+    #"{"a": [{"$date": "2026-11-21T10:00:00.123456789Z"}], "b": 1}"#,
+    "<plist><dict><key>a</key><array><date>2026-11-21T10:00:00.123456789Z</date></array>"
+      + "<key>b</key><integer>1</integer></dict></plist>",
+  ])
+  func `a date that a double would round is refused by its place`(text: String) throws {
+    let file = try read(text)
+    #expect(file.entries == [.init(key: "b", value: 1)])
+    #expect(file.skipped.map(\.key) == ["a"])
+    #expect(file.skipped.first?.reason.contains("at [0]: ") == true)
+  }
 }
 
 /// Reads files as `kith import` does.

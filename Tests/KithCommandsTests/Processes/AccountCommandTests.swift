@@ -155,6 +155,39 @@ struct LeavingTests {
     #expect(try files(alpha.directory).contains("secrets"))
   }
 
+  /// The list of accounts, which only the device itself told, was read before force was looked at.
+  @Test(arguments: [false, true])
+  func `an only account is left with force though its device does not open`(
+    isDamaged: Bool
+  ) async throws {
+    let household = try Household()
+    let alpha = try await household.create("alpha")
+    if isDamaged {
+      try Data("damaged".utf8).write(to: alpha.directory.appending(path: "secrets"))
+    } else {
+      let file = household.root.appending(path: "passphrase")
+      try Data("correct horse\n".utf8).write(to: file)
+      chmod(file.path, 0o600)
+      let locked = try await household.run(
+        alpha, "account", "lock", "--passphrase-file", file.path)
+      #expect(locked.status == 0, "\(locked)")
+    }
+    func leave(_ more: String...) async throws -> KithProcess.Result {
+      try await KithProcess.run(
+        ["account", "leave", "--directory", alpha.directory.path] + more, in: household.root,
+        environment: ["KITH_PASSPHRASE": "wrong"])
+    }
+    for refused in [try await leave("--yes"), try await leave("--force")] {
+      #expect(refused.status != 0, "\(refused)")
+      #expect(try files(alpha.directory).contains("secrets"))
+    }
+    let left = try await leave("--force", "--yes")
+    #expect(left.status == 0 && left.talk.contains("its own writes may be lost"), "\(left)")
+    #expect(try files(alpha.directory).isEmpty)
+    let created = try await household.run(alpha, "account", "create", "--name", "again")
+    #expect(created.status == 0, "\(created)")
+  }
+
   @Test func `a running node is left alone without force, and follows with it`() async throws {
     let household = try Household()
     _ = try await household.create("alpha")

@@ -64,6 +64,45 @@ struct CarrierCommandTests {
     try await household.stop(alpha)
   }
 
+  /// The command waited two minutes for it.
+  @Test func `a program whose node uses no carriers is said at once`() async throws {
+    let household = try Household()
+    let alpha = try await household.create("alpha")
+    let folder = household.root.appending(path: "folder", directoryHint: .isDirectory)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    var configuration = Node.Configuration(directory: alpha.directory.path)
+    configuration.hosts = []
+    configuration.discoversPeers = false
+    configuration.logger.logLevel = .critical
+    let node = try await Node.open(configuration)
+    let serving = Task { try await node.run() }
+    try await eventually("the node to answer") { (try? await alpha.client.status()) != nil }
+    let start = ContinuousClock.now
+    let added = try await household.run(alpha, "carrier", "add", "folder", folder.path)
+    #expect(ContinuousClock.now - start < .seconds(60))
+    #expect(added.status == CommandStatus.unreachable.rawValue, "\(added)")
+    #expect(added.talk.contains("uses no carriers"), "\(added)")
+    serving.cancel()
+    try await serving.value
+    try node.close()
+  }
+
+  /// The old credentials were used on here.
+  @Test func `a carrier added for the account replaces this device's own`() async throws {
+    let household = try Household()
+    let alpha = try await household.create("alpha")
+    let node = try await Node.open(.init(directory: alpha.directory.path))
+    var settings = CarrierSettings(
+      kind: "webdav", location: "https://cloud.example/", credentials: "me\nold")
+    #expect(try await CarrierAddCommand.keep(settings, on: node) == false)
+    settings.credentials = "me\nnew"
+    settings.isShared = true
+    #expect(try await CarrierAddCommand.keep(settings, on: node) == true)
+    #expect(try await node.carriers() == [settings])
+    #expect(try await CarrierAddCommand.keep(settings, on: node) == false)
+    try node.close()
+  }
+
   @Test func `an unusable carrier is refused with advice`() async throws {
     let household = try Household()
     let alpha = try await household.create("alpha")

@@ -110,6 +110,31 @@ struct ValueJSONTests {
     #expect(value == (isKept ? .double(double) : nil))
   }
 
+  @Test(arguments: [
+    ("2026-11-21T10:00:00.123456Z", true), ("2026-11-21T10:00:00.123456789Z", false),
+    ("2026-11-21T10:00:00.10000000000000000000Z", true),
+    ("2026-11-21T10:00:00.12345678901234567890Z", false),
+    ("2000-12-31T23:59:59.123456789Z", true), ("1999-12-31T23:59:59.123456789Z", false),
+    ("1700-01-01T00:00:00.000001Z", false), ("9999-12-31T23:59:59.9999999Z", false),
+  ])
+  func `a date of which a double would lose decimals is refused`(
+    text: String, isKept: Bool
+  ) throws {
+    let date = ISO8601Text.date(text).map(PropertyListValue.date)
+    #expect((date != nil) == isKept)
+    let value = try? ValueJSON.value(#"{"$date":""# + text + #""}"#)
+    #expect(value == date)
+  }
+
+  /// A file of such numbers took half an hour.
+  @Test func `numbers with many digits and a large exponent are read at once`() throws {
+    let number = "1.2345678901234567e-300"
+    let text = "[" + Array(repeating: number, count: 5_000).joined(separator: ",") + "]"
+    let value = PropertyListValue.double(try #require(Double(number)))
+    let isRead = try ValueJSON.value(text) == .array(Array(repeating: value, count: 5_000))
+    #expect(isRead)
+  }
+
   @Test func `all that other programs print of a double is kept`() {
     let seed = testSeed("printed doubles")
     var state = seed
@@ -212,6 +237,7 @@ struct ValueTextTests {
     (.date, "2026-02-30"), (.date, "1900-02-29"), (.date, "2026-13-01"), (.date, "2026-00-01"),
     (.date, "0000-01-01"), (.date, "2026-01-01T24:00"), (.date, "tomorrow"), (.data, "0x0"),
     (.date, "2026-01-01T10:00+01:"), (.date, "2026-01-01T10:00+1"),
+    (.date, "2026-11-21T10:00:00.123456789Z"),
     (.data, "???"), (.data, "===="), (.data, "AB=="), (.data, "AAEC="), (.double, "1e-400"),
     (.double, "0xAp-2000"), (.double, "nan(1)"),
     (.json, "{"),

@@ -67,7 +67,7 @@ struct AccountsDevicesTests {
       }
     }
     try laptop.close()
-    await #expect(throws: KithError.self) { try await laptop.seated() }
+    await #expect(throws: KithError.self) { try await laptop.currentNodes() }
     try desktop.close()
   }
 

@@ -70,7 +70,7 @@ struct KilledTests {
     try accounts.update { _ in }
     await #expect(throws: KithError.self) {
       try await accounts.join(
-        first: { () throws(KithError) in nil },
+        accountHere: { () throws(KithError) in nil },
         arriving: { (_) async throws(KithError) in }, join)
     }
   }

@@ -1,5 +1,6 @@
 import Foundation
 import KithCore
+import KithCrypto
 import KithStorage
 import KithTestSupport
 import Synchronization
@@ -417,6 +418,62 @@ struct CarrierTests {
       pair.storage.state.withLock { $0.listedBytes = nil }
       _ = try await store.waitUntilSynced(timeout: .seconds(30))
       try await eventually("the write") { store.value(forKey: "theme") == "dark" }
+    }
+  }
+
+  /// A device took nothing sorted after such an object, and put nothing any more.
+  @Test(arguments: [CarrierFailure.Code.denied, .unexpected])
+  func `objects that cannot be read keep a device from no others`(
+    _ code: CarrierFailure.Code
+  ) async throws {
+    let pair = try await Pair()
+    let names: [String] = try await pair.on("0") { node, store in
+      try await store.commit { $0.set("dark", forKey: "theme") }
+      _ = try await store.waitUntilSynced(timeout: .seconds(30))
+      let known = node.engine.read { $0.carrierKeys }
+      let keys = try #require(known)
+      var random = SystemRandom()
+      return (0..<8).map { _ in ObjectName(of: keys, entropy: &random).description }
+    }
+    pair.storage.state.withLock { state in
+      for name in names {
+        for place in state.places.keys {
+          state.places[place]?[name] = [UInt8](repeating: 0, count: 4_096)
+        }
+        state.refused[name] = CarrierFailure(code, "Not this one.")
+      }
+    }
+    try await pair.on("second") { node, store in
+      try await eventually("the other's write") { store.value(forKey: "theme") == "dark" }
+      try await eventually("the problem, with a name") {
+        let problem = node.status.carriers.first?.problem
+        return names.contains { problem == "The object \($0) was left out. Not this one." }
+      }
+      // From now on nothing that it gets can be read.
+      try await store.commit { $0.set(1, forKey: "mine") }
+      try await eventually("the carrier to hold it", every: 50) {
+        node.engine.lookAtCarriers()
+        return node.status.carriers.first?.heldSinceMilliseconds != nil
+      }
+      // A wrong password is told as it is.
+      let wrong = CarrierFailure(.denied, "The password is wrong.")
+      pair.storage.fail(wrong)
+      try await eventually("the other problem", every: 50) {
+        node.engine.lookAtCarriers()
+        return node.status.carriers.first?.problem == wrong.message
+      }
+      pair.storage.fail(nil)
+    }
+    try await pair.on("0") { node, store in
+      try await eventually("the second's write") { store.value(forKey: "mine") == 1 }
+      try await eventually("the problem") { node.status.carriers.first?.problem != nil }
+      let report = try await store.waitUntilSynced(timeout: .seconds(30))
+      #expect(report.carriers.count == 1)
+      pair.storage.state.withLock { $0.refused = [:] }
+      try await eventually("no problem", every: 50) {
+        node.engine.lookAtCarriers()
+        return node.status.carriers.first?.problem == nil
+      }
     }
   }
 

@@ -21,6 +21,8 @@ final class SharedStorage: CarrierStorage {
     var cancelledPuts = 0
     /// The size that listings say of each object; nil: its own.
     var listedBytes: Int?
+    /// The failures of gets, by name.
+    var refused: [String: CarrierFailure] = [:]
     /// The limits of all gets.
     var limits: [Int] = []
   }
@@ -78,7 +80,11 @@ final class SharedStorage: CarrierStorage {
   func get(
     _ name: String, from place: String, limit: Int
   ) async throws(CarrierFailure) -> [UInt8]? {
-    state.withLock { $0.limits.append(limit) }
+    let refusal = state.withLock { state in
+      state.limits.append(limit)
+      return state.refused[name]
+    }
+    if let refusal { throw refusal }
     let bytes = try perform("get", place) { $0[name] }
     guard bytes?.count ?? 0 <= limit else {
       throw CarrierFailure(.tooMuch, "The object is larger than was asked for.")

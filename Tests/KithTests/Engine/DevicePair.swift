@@ -123,7 +123,6 @@ final class RecordingTransport: SessionTransport {
     }
   }
 
-  func send(_ message: [UInt8], to session: SessionID) { send([message], to: session) }
   func send(_ messages: [[UInt8]], to session: SessionID) {
     let onWrite = state.withLock { state in
       state.waiting += messages.map { .message($0) }

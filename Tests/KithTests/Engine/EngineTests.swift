@@ -213,7 +213,7 @@ struct EngineTests {
     try await eventually { engine.state.withLock { $0.sleepsUntilMilliseconds == end } }
     // Other inputs of the engine do not end the wait.
     engine.input(.tick)
-    engine.drain()
+    engine.work()
     #expect(storage.commits == before)
     fixture.advance(milliseconds: Shell.coalescingMilliseconds)
     engine.wakeup.signal()
@@ -301,7 +301,7 @@ struct EngineTests {
       try engine.close()
       storage.fail(.missing)  // As the directory is closed next.
     }
-    try await eventually { engine.state.withLock { $0.isDrainAwaited } }
+    try await eventually { engine.state.withLock { $0.isWorkEndAwaited } }
     storage.release()
     try await writing
     try await closing
@@ -369,7 +369,7 @@ struct EngineTests {
 }
 
 final class NoTransport: SessionTransport {
-  func send(_ message: [UInt8], to session: SessionID) {}
+  func send(_ messages: [[UInt8]], to session: SessionID) {}
   func awaitDrain(_ session: SessionID) {}
   func close(_ session: SessionID, _ reason: CloseReason) {}
   func closeAll() {}

@@ -1,3 +1,4 @@
+import Dispatch
 import KithCrypto
 import Logging
 import Synchronization
@@ -46,7 +47,7 @@ struct SessionPausesTests {
     for (number, session) in sessions.enumerated() {
       engines[0].input(.connected(session, peer(number + 1)))
     }
-    engines[0].drain()
+    engines[0].work()
     var number: UInt64 = 0
     // The first may be paused for the time that it took, too.
     while !transport.paused.contains(sessions[1]), number < 5_000 {
@@ -61,7 +62,7 @@ struct SessionPausesTests {
     // Small answers weigh something, too.
     #expect((100...1_100).contains(number), "\(number) empty answers")
     #expect(transport.paused == Set(sessions))
-    engines[0].drain()
+    engines[0].work()
     #expect(!transport.paused.contains(sessions[1]))
   }
 
@@ -70,7 +71,7 @@ struct SessionPausesTests {
   @Test func aSessionBringsAnyNumberOfRecordsButNotAtOnce() throws {
     #expect(engines[0].beginRunning(transport: transport))
     engines[0].input(.connected(sessions[0], peer(1)))
-    engines[0].drain()
+    engines[0].work()
     let records = try message(try #require(engines[0].read { $0.roster.records }.messages().first))
     var count = 0
     while !transport.paused.contains(sessions[0]),
@@ -102,6 +103,24 @@ struct SessionPausesTests {
     #expect(transport.paused == [sessions[0]])
   }
 
+  /// A session that a program's thread read for stayed paused until the writer woke for something
+  /// else, up to 30 s.
+  @Test func theWriterWakesForTheEndOfAPause() {
+    let engine = engines[0]
+    #expect(engine.beginRunning(transport: transport))
+    engine.state.withLock { state in
+      // The writer sleeps, as nothing else is to be done.
+      state.shell.tickAt = nil
+      state.sleepsUntilMilliseconds =
+        clock.monotonicMilliseconds + Engine.longestSleepMilliseconds
+    }
+    engine.charge(SessionShares.burstNanoseconds / 2, to: sessions[0])
+    #expect(engine.wakeup.wait(timeout: .now()) == .timedOut)
+    engine.charge(SessionShares.burstNanoseconds, to: sessions[0])
+    #expect(transport.paused == [sessions[0]])
+    #expect(engine.wakeup.wait(timeout: .now()) == .success)
+  }
+
   /// Only messages were charged: a peer that takes one piece after another of a large answer was not.
   @Test func allThatAPeerCausesIsCharged() throws {
     let session = sessions[0]
@@ -130,7 +149,7 @@ private final class PausedSessions: SessionTransport {
     state.withLock { _ = isPaused ? $0.insert(session).inserted : $0.remove(session) != nil }
   }
 
-  func send(_ message: [UInt8], to session: SessionID) {}
+  func send(_ messages: [[UInt8]], to session: SessionID) {}
   func awaitDrain(_ session: SessionID) {}
   func close(_ session: SessionID, _ reason: CloseReason) {}
   func closeAll() {}

@@ -1,8 +1,12 @@
 import Foundation
-import Kith
 import KithCore
+import KithCrypto
+import KithStorage
 import KithTestSupport
+import NIOPosix
 import Testing
+
+@testable import Kith
 
 @Suite(.timeLimit(.minutes(5)))
 struct NodeTests {
@@ -47,6 +51,67 @@ struct NodeTests {
       #expect(error?.code == .network && error?.message.contains("at most 256") == true)
     }
     try node.close()
+  }
+
+  /// Opens a node over storage that can be kept waiting.
+  private func openHeld(
+    _ configuration: Node.Configuration
+  ) throws -> (node: Node, storage: FailingStorage) {
+    let opened = try DeviceStorage.open(configuration.directory, nil)
+    let storage = FailingStorage(opened.storage)
+    var entropy = SystemRandom()
+    let engine = try Engine(
+      account: DeviceStorage.account(of: opened), keys: opened.keys,
+      process: ProcessID(entropy.draw()), storage: storage, logger: configuration.logger,
+      boot: SystemClock.boot)
+    let node = Node(configuration: configuration, engine: engine, opened: opened, staticPeers: [])
+    return (node, storage)
+  }
+
+  /// Its sessions ended before its last round: the write was durable here, and sent to nobody.
+  @Test func `a node that stops sends what it has accepted`() async throws {
+    let nodes = try await Nodes()
+    let configuration = nodes.first.configuration
+    let second = try await running(nodes.first) { try await nodes.join("second", by: nodes.first) }
+    try nodes.first.close()
+    let (first, storage) = try openHeld(configuration)
+    let store = try first.store("com.example.test")
+    let other = try second.store("com.example.test")
+    try await running(second) {
+      try await eventually { isFree(configuration.port) }
+      let run = Task { try await first.run() }
+      defer { run.cancel() }
+      try await first.meetsPeer()
+      try store.set("met", forKey: "key")
+      try await eventually { other.value(forKey: "key") == "met" }
+      storage.hold()
+      defer { storage.release() }
+      try store.set("last", forKey: "key")
+      try await eventually { storage.isHolding }
+      run.cancel()
+      // Time in which it would end its sessions.
+      try await Task.sleep(for: .milliseconds(200))
+      storage.release()
+      try await run.value
+      try await eventually { other.value(forKey: "key") == "last" }
+    }
+    try first.close()
+    try second.close()
+  }
+
+  /// It was said to be another account or program.
+  @Test func `an address that accepts and says nothing may be a device that hangs`() async throws {
+    let nodes = try await Nodes()
+    let silent = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .bind(host: "127.0.0.1", port: 0).get()
+    let port = try #require(silent.localAddress?.port)
+    try await running(nodes.first) {
+      let met = try await nodes.first.meet("127.0.0.1:\(port)", waiting: .seconds(60))
+      #expect(met.outcome == .notOfAccount)
+      #expect(met.reason?.contains("or it hangs") == true)
+    }
+    try await silent.close()
+    try nodes.first.close()
   }
 
   @Test func badNamesAndPoliciesAreRefused() async throws {

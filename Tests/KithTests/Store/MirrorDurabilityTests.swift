@@ -48,7 +48,7 @@ private final class UnflushedService: StoreService {
     of store: StoreIdentifier, takingThrough number: UInt64?
   ) throws(KithError) -> [Refusal] { [] }
   func history(of store: StoreIdentifier, key: String?, limit: Int) -> [PastValue] { [] }
-  func perform(_ undo: Undo, in store: StoreIdentifier) async throws(KithError) -> [PastValue] {
+  func undo(_ undo: Undo, in store: StoreIdentifier) async throws(KithError) -> [PastValue] {
     throw Self.full
   }
   func syncReport(of store: StoreIdentifier, within _: Duration) -> SyncReport {

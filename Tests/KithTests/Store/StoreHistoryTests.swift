@@ -170,10 +170,10 @@ struct StoreHistoryTests {
       var heard = changes.makeAsyncIterator()
       #expect(await heard.next()?.keys == ["theme"])
       let client = served.client
-      let undone = try await client.perform(.key("theme", to: nil), in: Self.store)
+      let undone = try await client.undo(.key("theme", to: nil), in: Self.store)
       #expect(undone.map(\.value) == ["dark"])
-      #expect(try await client.perform(.key("none", to: nil), in: Self.store).isEmpty)
-      #expect(try await client.perform(.key("theme", to: nil), in: "com.example.none").isEmpty)
+      #expect(try await client.undo(.key("none", to: nil), in: Self.store).isEmpty)
+      #expect(try await client.undo(.key("theme", to: nil), in: "com.example.none").isEmpty)
       let all = try await client.history(of: nil, in: Self.store, limit: 9)
       #expect(try owner.history() == all)
       #expect(try await client.history(of: nil, in: "com.example.none", limit: 9).isEmpty)

@@ -175,11 +175,6 @@ private final class ProbedLink: SessionTransport {
 
   init(_ link: any SessionTransport, _ probe: HopProbe) { (self.link, self.probe) = (link, probe) }
 
-  func send(_ message: [UInt8], to session: SessionID) {
-    link.send(message, to: session)
-    probe.note(.sent)
-  }
-
   func send(_ messages: [[UInt8]], to session: SessionID) {
     link.send(messages, to: session)
     probe.note(.sent)

@@ -133,8 +133,10 @@ final class RecordingLink: SessionTransport {
     }
   }
 
-  func send(_ message: [UInt8], to session: SessionID) {
-    waiting.withLock { $0.append(.message(message)) }
+  func send(_ messages: [[UInt8]], to session: SessionID) {
+    waiting.withLock { waiting in
+      for message in messages { waiting.append(.message(message)) }
+    }
   }
 
   func awaitDrain(_ session: SessionID) { waiting.withLock { $0.append(.drained) } }

@@ -7,14 +7,14 @@ internal import Synchronization
 ///
 /// Memory is bounded for any program: at most ``ChangeBuffer/limit`` changes wait, and while the
 /// socket takes no bytes, no change and no request is taken.
-final class LocalSession: ChannelInboundHandler {
+final class LocalConnection: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
 
   /// Gives other threads access to a connection.
   final class Handle: Sendable {
     let channel: any Channel
     let hasBegun = Atomic(false)
-    fileprivate let session: NIOLoopBound<LocalSession>
+    fileprivate let connection: NIOLoopBound<LocalConnection>
     /// Finished when the connection ends.
     fileprivate let ending = Signal()
     /// The program's answers to candidates.
@@ -23,23 +23,25 @@ final class LocalSession: ChannelInboundHandler {
     /// Whether sending of changes is queued.
     fileprivate let isDue = Atomic(false)
 
-    fileprivate init(_ session: LocalSession, _ channel: any Channel) {
+    fileprivate init(_ connection: LocalConnection, _ channel: any Channel) {
       self.channel = channel
-      self.session = NIOLoopBound(session, eventLoop: channel.eventLoop)
+      self.connection = NIOLoopBound(connection, eventLoop: channel.eventLoop)
     }
 
-    func begin() { channel.eventLoop.execute { self.session.value.begin() } }
+    func begin() { channel.eventLoop.execute { self.connection.value.begin() } }
 
     func stop() -> EventLoopFuture<Void> {
-      channel.eventLoop.submit { self.session.value.isStopped = true }
+      channel.eventLoop.submit { self.connection.value.isStopped = true }
     }
 
     /// Says that all is durable, unless a write is unanswered: the program could not know whether
     /// it was performed.
     func sayGoodbye() -> EventLoopFuture<Void> {
       channel.eventLoop.submit {
-        let session = self.session.value
-        if session.unansweredWrites == 0, session.newLoss == nil { session.send(session.goodbye) }
+        let connection = self.connection.value
+        if connection.unansweredWrites == 0, connection.newLoss == nil {
+          connection.send(connection.goodbye)
+        }
       }
     }
 
@@ -48,8 +50,8 @@ final class LocalSession: ChannelInboundHandler {
     func end(isDurable: Bool) async {
       let channel = channel
       channel.eventLoop.execute {
-        guard isDurable, self.session.value.newLoss == nil,
-          let goodbye = try? self.session.value.goodbye.frame()
+        guard isDurable, self.connection.value.newLoss == nil,
+          let goodbye = try? self.connection.value.goodbye.frame()
         else {
           return channel.close(promise: nil)
         }
@@ -98,7 +100,7 @@ final class LocalSession: ChannelInboundHandler {
 
     fileprivate func finish(_ reply: LocalReply, to call: NodeCall) async {
       try? await channel.eventLoop.submit {
-        self.session.value.finish(reply, to: call)
+        self.connection.value.finish(reply, to: call)
       }.get()
     }
 
@@ -278,7 +280,7 @@ final class LocalSession: ChannelInboundHandler {
     if let old = stores[store] { view.unsubscribe(old.number) }
     let buffer = ChangeBuffer(seesOwnWrites: true, own: origin) {
       guard !handle.isDue.exchange(true, ordering: .acquiringAndReleasing) else { return }
-      handle.channel.eventLoop.execute { handle.session.value.sendChanges() }
+      handle.channel.eventLoop.execute { handle.connection.value.sendChanges() }
     }
     let (values, number) = view.subscribe(buffer)
     stores[store] = Opened(view: view, buffer: buffer, number: number)
