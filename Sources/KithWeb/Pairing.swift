@@ -214,9 +214,8 @@ final class Pairing: Sendable {
     }
     guard isShown else { return false }
     isAnswered.wait()
-    guard isKept.withLock({ $0 }) else { return false }
-    show(.creating, number)
-    return true
+    // Another page may have cancelled meanwhile.
+    return isKept.withLock { $0 } && show(.creating, number)
   }
 
   private func invite(_ number: Int) async throws -> PairingDevice {

@@ -468,7 +468,8 @@ kith_task *kith_accounts_sign_out(kith_accounts *accounts, kith_error **error);
  *   hand
  *     over the token.
  *   question {"event": "candidate", "device": {"id", "name", "fingerprint", "address"}}: yes lets
- *     it in. No ends the invitation (KITH_DECLINED).
+ *     it in. No ends the invitation (KITH_DECLINED). If the device goes meanwhile, the task fails
+ *     once you answer.
  *   result {"device": "…"}: the id of the device that joined.
  * Fails with KITH_MISSING while nobody is signed in, KITH_NOT_RUNNING, KITH_PAIRING_CODE,
  * KITH_DECLINED, KITH_NETWORK, KITH_REVOKED, KITH_CONTROL or a storage code. */

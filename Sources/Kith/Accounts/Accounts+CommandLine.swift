@@ -101,8 +101,8 @@ extension Accounts {
 
   /// Removes such a device, which cannot be opened, with its keys and data.
   ///
-  /// - Throws: ``KithError`` with `inUse` if another process keeps it open, or a storage code. Call
-  ///   it again.
+  /// - Throws: ``KithError`` with `inUse` if another process keeps it open, or a storage code. If its
+  ///   secrets are gone then, the rest is deleted by hand: nothing can open it.
   package static func leaveAccountHere(in path: String) async throws(KithError) {
     try await BlockingThread.run { () throws(KithError) in
       try KithError.mapping(DeviceDirectory.remove(path))

@@ -186,7 +186,7 @@ const views = {
       role === "inviter" && device
         ? h("p", {}, nameNode(device.name), " is now a device of the account.")
         : h("p", {}, "This device now belongs to the account",
-          partial ? "." : ", and has all that the other device has."),
+          partial || notice ? "." : ", and has all that the other device has."),
       partial && h("p", { class: "notice" }, partial),
       device && h("p", {}, "Its fingerprint is ", h("code", { class: "fingerprint" }, device.fingerprint), "."),
       notice && h("p", { class: "notice" }, notice),
