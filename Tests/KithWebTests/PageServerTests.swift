@@ -4,7 +4,7 @@
 
   @testable import KithWeb
 
-  /// What any request gets, by its host, method and version, and how streams end.
+  /// The answers to any request, by its host, method and version, and how streams end.
   @Suite(.timeLimit(.minutes(2))) struct PageServerTests {
     @Test("a request with two hosts is malformed")
     func twoHosts() async throws {

@@ -134,18 +134,22 @@ extension Accounts {
     return (summary, path)
   }
 
+  /// Makes a device that joins, in a directory; calls `made` once it exists.
+  package typealias MakeJoined =
+    (
+      _ directory: String,
+      _ made: @escaping @Sendable (AccountSummary) async throws(KithError) -> Void
+    ) async throws(KithError) -> AccountSummary
+  package typealias Joined = (
+    summary: AccountSummary, directory: String, arrival: Result<Void, KithError>
+  )
+
   /// As ``add(_:_:)`` for a device that joins; see `AccountsDirectory.join`. Once the device exists,
   /// it is opened as `noted`, and adopts the local writes; `arrival` is the result.
   package static func join(
     _ configuration: Configuration, noted: Configuration,
-    _ make:
-      (
-        _ directory: String,
-        _ made: @escaping @Sendable (AccountSummary) async throws(KithError) -> Void
-      ) async throws(KithError) -> AccountSummary
-  ) async throws(KithError) -> (
-    summary: AccountSummary, directory: String, arrival: Result<Void, KithError>
-  ) {
+    _ make: MakeJoined
+  ) async throws(KithError) -> Joined {
     let directory = AccountsDirectory(path: configuration.directory)
     try await adoptLocalWrites(configuration, isLeaving: true)
     return try await directory.join(

@@ -289,14 +289,8 @@ extension AccountsDirectory {
   func join(
     accountHere: @escaping @Sendable () throws(KithError) -> AccountID?,
     arriving arrive: @escaping @Sendable (Location) async throws(KithError) -> Void,
-    _ join:
-      (
-        _ directory: String,
-        _ made: @escaping @Sendable (AccountSummary) async throws(KithError) -> Void
-      ) async throws(KithError) -> AccountSummary
-  ) async throws(KithError) -> (
-    summary: AccountSummary, directory: String, arrival: Result<Void, KithError>
-  ) {
+    _ join: Accounts.MakeJoined
+  ) async throws(KithError) -> Accounts.Joined {
     let location = try await BlockingThread.run { () throws(KithError) in try newLocation() }
     let isMade = Atomic(false)
     let arrival = Mutex<Result<Void, KithError>?>(nil)

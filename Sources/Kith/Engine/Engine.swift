@@ -85,7 +85,7 @@ final class Engine: Sendable {
   }
 
   /// Runs the core under the lock, shows its effects, also if the body throws, and ensures that a
-  /// thread does the work. What a session caused is charged to its device.
+  /// thread does the work. A session's work is charged to its device.
   func perform<Value: Sendable, Failure: Error>(
     worksHere: Bool, origin: WriteOrigin = .owner,
     cause: (session: SessionID, recordCost: Int)? = nil,
